@@ -1,0 +1,84 @@
+/**
+ * What happens, as it happens. Events carry ids and deltas only; `fold.ts` rebuilds messages from them.
+ */
+import type { Fault } from "../errors.ts";
+import type { Extra, Family, ProviderName, ResultPart, StopReason, Usage } from "./message.ts";
+
+/** What a part is, known when it opens. */
+export type PartStart =
+  | { kind: "text" }
+  | { kind: "reasoning"; redacted?: boolean | undefined }
+  | { kind: "refusal" }
+  | { kind: "call"; id: string; name: string; freeform?: boolean | undefined }
+  /** A whole block of one family; its deltas, if any, are `extra` of that family. */
+  | { kind: "raw"; family: Family; block: Record<string, unknown> };
+
+/**
+ * The stream of one model call.
+ *
+ * Order: one `open`; then parts; then exactly one `done` or `failed`, and nothing after it. A stream that fails
+ * before the upstream's first event is `failed` alone. Failures travel in the stream and are not thrown, nor is
+ * cancellation: an aborted signal ends the stream with `failed` and the code `cancelled`.
+ *
+ * Parts are numbered from 0 in the order in which they open. Several may be open at once (parallel calls of
+ * chat completions interleave); each is closed exactly once before `done`. Empty deltas are not sent unless they
+ * carry `extra`.
+ */
+export type ModelEvent =
+  | { type: "open"; model: string; id?: string | undefined; extra?: Extra | undefined }
+  | { type: "part-open"; index: number; part: PartStart }
+  /** Text, reasoning, refusal: more of it. Call: more of the argument text. */
+  | { type: "part-delta"; index: number; delta: string; extra?: Extra | undefined }
+  /** `seal` arrives whole, here, since providers send it last. */
+  | { type: "part-close"; index: number; seal?: string | undefined }
+  | {
+      type: "done";
+      stop: StopReason;
+      usage: Usage;
+      stopSequence?: string | undefined;
+      extra?: Extra | undefined;
+    }
+  | { type: "failed"; fault: Fault };
+
+export type RunOutcome =
+  /** The model ended its turn. */
+  | "completed"
+  /** Parked until somebody decides on a call. */
+  | "paused"
+  /** The model called a tool of the client's; the client's next request goes on. */
+  | "handed-back"
+  /** Cancelled by the client or by a stop. */
+  | "stopped"
+  | "failed";
+
+export interface PendingCall {
+  id: string;
+  name: string;
+  args: string;
+}
+
+/**
+ * The stream of one run: any number of model calls and tool executions.
+ *
+ * Order: one `run-open`; steps, each a model stream without its `failed`, followed by its tools; then exactly one
+ * `run-close`, and nothing after it. Like model streams it never throws.
+ */
+export type AgentEvent =
+  | { type: "run-open"; runId: string; provider: ProviderName; model: string; sessionId?: string | undefined }
+  /** `server`: the part is a call of the agent's own tool, which no client sees as a tool call. */
+  | { type: "model"; step: number; event: Exclude<ModelEvent, { type: "failed" }>; server?: boolean }
+  | { type: "tool-start"; step: number; callId: string; name: string; args: string }
+  | { type: "tool-progress"; step: number; callId: string; delta: string }
+  | { type: "tool-end"; step: number; callId: string; name: string; output: ResultPart[]; failed: boolean }
+  | { type: "approval-needed"; step: number; calls: PendingCall[] }
+  | {
+      type: "run-close";
+      outcome: RunOutcome;
+      stop: StopReason;
+      /** Added up over all steps. */
+      usage: Usage;
+      stopSequence?: string | undefined;
+      extra?: Extra | undefined;
+      /** Why, when `failed` or `stopped`. */
+      fault?: Fault | undefined;
+    };

@@ -1,0 +1,315 @@
+/**
+ * What every adapter does alike: open the upstream's stream, watch its clock, retry what may be retried, and end in
+ * exactly one `done` or `failed`. An adapter brings the dialect: how to send, how to read one event, how to read an error.
+ *
+ * The vendor SDK sends the request (`asResponse()`); the body is read here, since the SDKs' own stream readers cost
+ * several times what the work needs and accept a cut stream as a finished one.
+ */
+import type { ModelEvent } from "../core/event.ts";
+import type { ProviderName } from "../core/message.ts";
+import { AppError, toFault } from "../errors.ts";
+import { type SseEvent, SseParser } from "./sse.ts";
+
+/** How long an upstream may be silent, and how often it is asked again. Milliseconds. */
+export interface UpstreamLimits {
+  firstByteMs: number;
+  idleMs: number;
+  retries: number;
+}
+
+export interface UpstreamDecoder {
+  /** Reads one event and appends what it means to `out`. Throws AppError for an error event or a broken one. */
+  push(event: SseEvent, out: ModelEvent[]): void;
+  /** The body has ended: appends `done`, or nothing when the stream was cut before its end. */
+  end(out: ModelEvent[]): void;
+}
+
+export interface UpstreamCall {
+  provider: ProviderName;
+  /** The key in use: cut out of every message that leaves. */
+  key: string;
+  /** Sends the request. Resolves with the 2xx response, body unread; throws what the SDK throws. */
+  open(signal: AbortSignal): Promise<Response>;
+  decoder(): UpstreamDecoder;
+}
+
+const NAMES: Record<ProviderName, string> = {
+  anthropic: "Anthropic",
+  groq: "Groq",
+  openai: "OpenAI",
+  gemini: "Gemini",
+};
+
+/** Statuses after which the same request may succeed. */
+const RETRYABLE = new Set([408, 429, 500, 502, 503, 504, 529]);
+/** A longer wait than this is the caller's to decide: the fault goes out at once with its `retry-after`. Seconds. */
+const LONGEST_WAIT = 5;
+const FIRST_WAIT_MS = 250;
+
+export async function* streamUpstream(
+  call: UpstreamCall,
+  limits: UpstreamLimits,
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent, void, void> {
+  for (let attempt = 0; ; attempt++) {
+    const connection = new Connection(call, limits, signal);
+    let begun = false;
+    try {
+      for await (const event of connection.events()) {
+        begun = true;
+        yield event;
+      }
+      return;
+    } catch (error) {
+      const fault = connection.explain(error);
+      const wait = begun || attempt >= limits.retries ? null : retryDelay(fault, attempt);
+      if (wait === null || !(await sleep(wait, signal))) {
+        yield { type: "failed", fault: toFault(signal.aborted ? cancelled() : fault) };
+        return;
+      }
+    } finally {
+      connection.close();
+    }
+  }
+}
+
+/** One attempt: an open connection, its clock, and the reason why it ended. */
+class Connection {
+  readonly #call: UpstreamCall;
+  readonly #limits: UpstreamLimits;
+  readonly #caller: AbortSignal;
+  readonly #controller = new AbortController();
+  readonly #onAbort = () => this.#controller.abort();
+  #timedOut: "first" | "idle" | null = null;
+  #deadline: number;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #started = false;
+
+  constructor(call: UpstreamCall, limits: UpstreamLimits, caller: AbortSignal) {
+    this.#call = call;
+    this.#limits = limits;
+    this.#caller = caller;
+    this.#deadline = performance.now() + limits.firstByteMs;
+    if (caller.aborted) this.#controller.abort();
+    else caller.addEventListener("abort", this.#onAbort, { once: true });
+    this.#arm(limits.firstByteMs);
+  }
+
+  /** The deadline moves with every read; the timer looks at it when it fires instead of being set anew each time. */
+  #arm(ms: number): void {
+    this.#timer = setTimeout(() => {
+      const left = this.#deadline - performance.now();
+      if (left > 1) return this.#arm(left);
+      this.#timedOut = this.#started ? "idle" : "first";
+      this.#controller.abort();
+    }, ms);
+  }
+
+  async *events(): AsyncGenerator<ModelEvent, void, void> {
+    if (this.#caller.aborted) throw cancelled();
+    const response = await this.#call.open(this.#controller.signal);
+    const body = await this.#streamOf(response);
+    const reader = body.getReader();
+    const parser = new SseParser();
+    const decoder = this.#call.decoder();
+    const raw: SseEvent[] = [];
+    const out: ModelEvent[] = [];
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        let broken: unknown;
+        try {
+          if (done) {
+            decoder.end(out);
+          } else {
+            parser.push(value, raw);
+            for (const event of raw) decoder.push(event, out);
+          }
+        } catch (error) {
+          // What stood before the broken event is still good, and goes out first.
+          broken = error;
+        }
+        if (out.length > 0) this.#started = true;
+        for (const event of out) {
+          yield event;
+          if (event.type === "done") return;
+        }
+        if (broken !== undefined) throw broken;
+        if (done) throw cutOff(this.#call.provider);
+        raw.length = 0;
+        out.length = 0;
+        // Set after the yields: time that the consumer took is not the upstream's silence.
+        this.#deadline = performance.now() + (this.#started ? this.#limits.idleMs : this.#limits.firstByteMs);
+      }
+    } finally {
+      reader.cancel().catch(() => {});
+    }
+  }
+
+  async #streamOf(response: Response): Promise<ReadableStream<Uint8Array>> {
+    const type = response.headers.get("content-type") ?? "";
+    if (response.body && !/html|^text\/plain/i.test(type) && !/json/i.test(type)) return response.body;
+    const start = (await response.text().catch(() => "")).slice(0, 200);
+    throw new AppError(
+      "upstream_unreachable",
+      `${NAMES[this.#call.provider]} answered with ${type || "no content type"} instead of an event stream. Check the base URL configured for it. It began: ${start}`,
+    );
+  }
+
+  explain(error: unknown): AppError {
+    if (this.#caller.aborted) return cancelled();
+    const name = NAMES[this.#call.provider];
+    if (this.#timedOut) {
+      const [ms, when] =
+        this.#timedOut === "first"
+          ? [this.#limits.firstByteMs, "the first byte of its reply"]
+          : [this.#limits.idleMs, "the next piece of its reply"];
+      return new AppError(
+        "upstream_timeout",
+        `${name} was silent for ${ms / 1000} s before ${when}. Try again, or with another model.`,
+      );
+    }
+    return upstreamError(error, this.#call.provider, this.#call.key);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#caller.removeEventListener("abort", this.#onAbort);
+    this.#controller.abort();
+  }
+}
+
+function cancelled(): AppError {
+  return new AppError("cancelled", "The request was cancelled.");
+}
+
+function cutOff(provider: ProviderName): AppError {
+  return new AppError(
+    "upstream_unreachable",
+    `${NAMES[provider]} closed the connection before its reply was complete. Send the request again.`,
+  );
+}
+
+/** Milliseconds to wait before the next attempt; null when it must not be repeated, or not so soon. */
+function retryDelay(fault: AppError, attempt: number): number | null {
+  if (fault.code === "cancelled" || fault.code === "upstream_timeout") return null;
+  if (!RETRYABLE.has(fault.status)) return null;
+  if (fault.retryAfter !== undefined) return fault.retryAfter > LONGEST_WAIT ? null : fault.retryAfter * 1000;
+  return FIRST_WAIT_MS * 2 ** attempt * (0.75 + Math.random() / 2);
+}
+
+/** false when the signal ended the wait. */
+function sleep(ms: number, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    const stop = () => {
+      clearTimeout(timer);
+      resolve(false);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve(true);
+    }, ms);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** The shape that the errors of all four SDKs share as far as they have it. */
+interface SdkError {
+  status?: number;
+  message?: string;
+  headers?: { get?(name: string): string | null } | Record<string, string>;
+  error?: unknown;
+  name?: string;
+}
+
+/**
+ * What an SDK threw, or an upstream said in its stream, as our error: the upstream's own status and sentence, without
+ * the key. Own errors (AppError) pass unchanged but for the key.
+ */
+export function upstreamError(error: unknown, provider: ProviderName, key: string): AppError {
+  if (error instanceof AppError)
+    return new AppError(error.code, redact(error.message, key), {
+      ...error,
+      details: error.details,
+      cause: error,
+    });
+  const sdk = (error ?? {}) as SdkError;
+  if (typeof sdk.status === "number" && sdk.status >= 300) {
+    const body = bodyOf(sdk.error);
+    const said = body.message ?? sdk.message ?? `status ${sdk.status}`;
+    return new AppError("upstream_error", redact(said, key), {
+      status: sdk.status >= 400 && sdk.status <= 599 ? sdk.status : 502,
+      upstreamType: body.type,
+      upstreamCode: body.code,
+      param: body.param,
+      retryAfter: retryAfterOf(sdk.headers),
+      cause: error,
+    });
+  }
+  const reason = causeOf(error);
+  return new AppError(
+    "upstream_unreachable",
+    redact(
+      `${NAMES[provider]} could not be reached${reason ? ` (${reason})` : ""}. Check the network and the base URL configured for it.`,
+      key,
+    ),
+    { cause: error },
+  );
+}
+
+/** The innermost error object of a JSON error body: `{error: {message, type, code, param}}`, with or without its wrapper. */
+function bodyOf(body: unknown): { message?: string; type?: string; code?: string; param?: string } {
+  if (typeof body !== "object" || body === null) return {};
+  const outer = body as Record<string, unknown>;
+  const inner =
+    typeof outer.error === "object" && outer.error !== null
+      ? (outer.error as Record<string, unknown>)
+      : outer;
+  const word = (value: unknown) => (typeof value === "string" && value.length > 0 ? value : undefined);
+  return {
+    message: word(inner.message) ?? word(outer.error),
+    type: word(inner.type) ?? word(inner.status),
+    code: word(inner.code),
+    param: word(inner.param),
+  };
+}
+
+/** Seconds from `retry-after-ms` or `retry-after` (a number or an HTTP date); undefined when there is none. */
+export function retryAfterOf(headers: SdkError["headers"], now = Date.now()): number | undefined {
+  const get = (name: string): string | null | undefined =>
+    headers && typeof headers.get === "function"
+      ? headers.get(name)
+      : (headers as Record<string, string> | undefined)?.[name];
+  const ms = Number.parseFloat(get("retry-after-ms") ?? "");
+  if (Number.isFinite(ms) && ms >= 0) return ms / 1000;
+  const value = get("retry-after");
+  if (!value) return undefined;
+  const seconds = Number.parseFloat(value);
+  if (Number.isFinite(seconds) && seconds >= 0) return seconds;
+  const date = Date.parse(value);
+  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000);
+}
+
+function causeOf(error: unknown): string | undefined {
+  for (let e = error as { code?: unknown; cause?: unknown } | undefined, depth = 0; e && depth < 5; depth++) {
+    if (typeof e.code === "string") return e.code;
+    e = e.cause as typeof e;
+  }
+  return undefined;
+}
+
+export function redact(message: string, key: string): string {
+  return key.length >= 4 ? message.replaceAll(key, "[key]") : message;
+}
+
+/** Parses one event's JSON. Throws AppError when it is none: the stream is then beyond repair. */
+export function parseEvent<T>(data: string, provider: ProviderName): T {
+  try {
+    return JSON.parse(data) as T;
+  } catch (cause) {
+    throw new AppError("upstream_unreachable", `${NAMES[provider]} sent an event that is not JSON.`, {
+      cause,
+    });
+  }
+}
