@@ -9,7 +9,8 @@ export type PartStart =
   | { kind: "text" }
   | { kind: "reasoning"; redacted?: boolean | undefined }
   | { kind: "refusal" }
-  | { kind: "call"; id: string; name: string; freeform?: boolean | undefined }
+  /** `extra`: what the family's own clients have to see of a call from its start (who called it). */
+  | { kind: "call"; id: string; name: string; freeform?: boolean | undefined; extra?: Extra | undefined }
   /** A whole block of one family; its deltas, if any, are `extra` of that family. */
   | { kind: "raw"; family: Family; block: Record<string, unknown> };
 
@@ -29,8 +30,17 @@ export type ModelEvent =
   | { type: "part-open"; index: number; part: PartStart }
   /** Text, reasoning, refusal: more of it. Call: more of the argument text. */
   | { type: "part-delta"; index: number; delta: string; extra?: Extra | undefined }
-  /** `seal` arrives whole, here, since providers send it last. */
-  | { type: "part-close"; index: number; seal?: string | undefined }
+  /**
+   * `seal` arrives whole, here, since providers send it last. So do `extra`, what the part carries besides its text
+   * (citations), and `block`, a raw part with all its deltas in it.
+   */
+  | {
+      type: "part-close";
+      index: number;
+      seal?: string | undefined;
+      extra?: Extra | undefined;
+      block?: Record<string, unknown> | undefined;
+    }
   | {
       type: "done";
       stop: StopReason;

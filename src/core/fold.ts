@@ -47,12 +47,12 @@ export class Fold {
       }
       case "part-close": {
         const part = content[event.index];
-        if (
-          event.seal !== undefined &&
-          part &&
-          (part.type === "text" || part.type === "reasoning" || part.type === "call")
-        )
-          part.seal = event.seal;
+        if (part?.type === "raw") {
+          if (event.block !== undefined) part.block = event.block;
+        } else if (part && part.type !== "refusal" && part.type !== "image" && part.type !== "file") {
+          if (event.seal !== undefined) part.seal = event.seal;
+          if (event.extra !== undefined) part.extra = event.extra;
+        }
         break;
       }
       case "done":

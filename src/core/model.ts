@@ -119,7 +119,29 @@ export interface ModelAdapter {
   countTokens?(request: ModelRequest, signal: AbortSignal): Promise<number>;
 }
 
-/** Makes, and keeps, the adapter for a provider and a key. */
+/** What a request says about who is to answer it. */
+export interface ProviderWish {
+  /** The caller's key; undefined when it brought none. */
+  key: string | undefined;
+  /** A provider by name or alias, where the caller named one; it wins over the key's prefix. */
+  provider: string | undefined;
+  /** The field or header that named it, for the error. */
+  param: string;
+  /** Where the caller's key belongs, for the error: `the x-api-key header`. */
+  where: string;
+}
+
+export interface Credentials {
+  provider: ProviderName;
+  key: string;
+}
+
 export interface ModelRegistry {
-  adapter(provider: ProviderName, key: string): Promise<ModelAdapter>;
+  /**
+   * Who answers, and with whose key: without one of the caller's, the operator's. Throws AppError `missing_key`, or
+   * `invalid_request` for an unknown provider or, with strict prefixes, a key of another vendor.
+   */
+  choose(wish: ProviderWish): Credentials;
+  /** The adapter for a provider and a key: made once, then kept. */
+  adapter(credentials: Credentials): Promise<ModelAdapter>;
 }

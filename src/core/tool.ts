@@ -1,6 +1,7 @@
 /** A tool of the agent's own: it runs on the server, and its result goes to the model. */
-import type * as z from "zod";
+import * as z from "zod";
 import type { ResultPart } from "./message.ts";
+import type { ToolSpec } from "./model.ts";
 import type { Terminal, Workspace } from "./platform.ts";
 
 /** What a tool needs of the platform. Where one is missing the tool is not offered. */
@@ -45,4 +46,20 @@ export interface Tool<Args = unknown> {
 /** Keeps the argument type between `args` and `run`. */
 export function defineTool<Args>(tool: Tool<Args>): Tool {
   return tool as Tool;
+}
+
+const specs = new WeakMap<Tool, ToolSpec>();
+
+/** The tool as a model sees it. Made once: the schema conversion is the dear part of a small request. */
+export function toolSpec(tool: Tool): ToolSpec {
+  let spec = specs.get(tool);
+  if (!spec) {
+    const { $schema: _, ...parameters } = z.toJSONSchema(tool.args, { io: "input" }) as Record<
+      string,
+      unknown
+    >;
+    spec = { kind: "function", name: tool.name, description: tool.description, parameters };
+    specs.set(tool, spec);
+  }
+  return spec;
 }
