@@ -1,0 +1,76 @@
+/** The policy that decides about each call of the agent's own tools. Pure: data in, a decision out. */
+import { matchGlob } from "../core/glob.ts";
+import type { Decision, PolicyFile, PolicyRule } from "../core/policy.ts";
+import type { Risk } from "../core/tool.ts";
+import { parseArgv } from "./command.ts";
+
+/** What policy knows of a tool. */
+export interface Judged {
+  name: string;
+  risk: Risk;
+}
+
+export interface Policy {
+  /** The decision on one call. */
+  decide(tool: Judged, args: Record<string, unknown>): Decision;
+  /** Whether some call of the tool could be allowed without asking: only then is it worth offering where nobody can be asked. */
+  mayAllow(tool: Judged): boolean;
+}
+
+export function createPolicy(file: PolicyFile): Policy {
+  const fallback = (tool: Judged): Decision => {
+    if (tool.risk === "read" || file.default === "auto") return "allow";
+    return file.default === "deny" ? "deny" : "ask";
+  };
+  return {
+    decide(tool, args) {
+      let decision = fallback(tool);
+      for (const rule of file.rules) {
+        if (!matchGlob(rule.tool, tool.name) || !argsMatch(rule, tool, args)) continue;
+        if (rule.decision === "deny") return "deny";
+        decision = rule.decision;
+      }
+      return decision;
+    },
+    mayAllow(tool) {
+      let possible = fallback(tool) === "allow";
+      for (const rule of file.rules) {
+        if (!matchGlob(rule.tool, tool.name)) continue;
+        if (rule.args === undefined) {
+          if (rule.decision === "deny") return false;
+          possible = rule.decision === "allow";
+        } else if (rule.decision === "allow") {
+          possible = true;
+        }
+      }
+      return possible;
+    },
+  };
+}
+
+function argsMatch(rule: PolicyRule, tool: Judged, args: Record<string, unknown>): boolean {
+  for (const [name, pattern] of Object.entries(rule.args ?? {})) {
+    const value = args[name];
+    if (typeof value !== "string") return false;
+    if (rule.decision !== "allow") {
+      // Forbidding may catch too much; allowing must not.
+      if (!matchGlob(pattern, value)) return false;
+    } else if (tool.risk === "execute") {
+      if (!argvMatches(pattern, value)) return false;
+    } else if (value.split(/[\\/]/).includes("..") || !matchGlob(pattern, value)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/** Word by word; a last word `*` stands for any number of further words. */
+function argvMatches(pattern: string, command: string): boolean {
+  const argv = parseArgv(command);
+  if (!argv) return false;
+  const wanted = pattern.split(" ").filter((word) => word !== "");
+  const open = wanted.at(-1) === "*";
+  if (open) wanted.pop();
+  if (open ? argv.length < wanted.length : argv.length !== wanted.length) return false;
+  return wanted.every((word, i) => matchGlob(word, argv[i] as string));
+}
