@@ -1,0 +1,126 @@
+/** The "Never" table of the architecture: which folder may import what. Reads the sources, so that a breach fails here. */
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const SRC = resolve(import.meta.dirname, "../src");
+
+interface Import {
+  file: string;
+  specifier: string;
+  typeOnly: boolean;
+}
+
+/** Folder -> the folders and files of src, and the packages, that its values may come from. */
+const MAY: Record<string, { own: string[]; packages: RegExp }> = {
+  core: { own: ["errors.ts"], packages: /^zod$/ },
+  protocols: { own: ["core", "errors.ts"], packages: /^zod$/ },
+  tools: { own: ["core", "errors.ts"], packages: /^(zod|re2js)$/ },
+  store: { own: ["core", "errors.ts"], packages: /^(drizzle-orm(\/.*)?|@libsql\/client\/web|zod)$/ },
+  platform: {
+    own: ["core", "errors.ts"],
+    packages: /^(just-bash\/browser|@libsql\/client(\/web)?|@logtape\/logtape|hono|@hono\/node-server)$/,
+  },
+  agent: { own: ["core", "errors.ts"], packages: /^$/ },
+  providers: {
+    own: ["core", "errors.ts"],
+    packages: /^(openai|groq-sdk|@anthropic-ai\/sdk|@google\/genai)(\/.*)?$/,
+  },
+  http: { own: ["core", "errors.ts", "agent", "protocols"], packages: /^(hono(\/.*)?|zod)$/ },
+  "services.ts": {
+    own: ["core", "errors.ts", "agent", "providers", "tools", "store", "protocols", "platform", "config.ts"],
+    packages: /^$/,
+  },
+};
+
+/** Only here may a host's own modules and globals be used. */
+const HOST_FILES = /^(platform\/local[\w-]*\.ts|entry\/(node|bun|migrate)\.ts)$/;
+
+function sources(folder = SRC): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? sources(path) : path.endsWith(".ts") ? [path] : [];
+  });
+}
+
+function importsOf(path: string): Import[] {
+  const code = readFileSync(path, "utf8");
+  const file = relative(SRC, path);
+  const found: Import[] = [];
+  for (const [, kind, specifier] of code.matchAll(/^(?:import|export)\s+(type\s+)?[^;]*?from\s+"([^"]+)"/gm))
+    found.push({ file, specifier: specifier as string, typeOnly: kind !== undefined });
+  for (const [, specifier] of code.matchAll(/^import\s+"([^"]+)"/gm))
+    found.push({ file, specifier: specifier as string, typeOnly: false });
+  for (const [, specifier] of code.matchAll(/\bimport\(\s*"([^"]+)"/g))
+    found.push({ file, specifier: specifier as string, typeOnly: false });
+  return found;
+}
+
+/** `core/model.ts` -> `core`, `app.ts` -> `app.ts`. */
+function area(path: string): string {
+  return path.split("/")[0] as string;
+}
+
+function targetOf({ file, specifier }: Import): string {
+  return relative(SRC, resolve(SRC, dirname(file), specifier));
+}
+
+const files = sources();
+const imports = files.flatMap(importsOf);
+
+describe("the Never table", () => {
+  test("is read from real sources", () => {
+    expect(files.length).toBeGreaterThan(40);
+    expect(imports.length).toBeGreaterThan(100);
+  });
+
+  test.each(Object.keys(MAY))("%s imports only what it may", (folder) => {
+    const may = MAY[folder] as (typeof MAY)[string];
+    const breaches = imports.filter((entry) => {
+      if (area(entry.file) !== folder) return false;
+      if (!entry.specifier.startsWith(".")) {
+        if (entry.specifier.startsWith("node:")) return !HOST_FILES.test(entry.file);
+        return !may.packages.test(entry.specifier);
+      }
+      const target = area(targetOf(entry));
+      if (target === folder || may.own.includes(target)) return false;
+      // Types vanish: the composition root's and the settings' may be named where they are handed in.
+      return !(entry.typeOnly && (target === "services.ts" || target === "config.ts"));
+    });
+    expect(breaches).toEqual([]);
+  });
+
+  test("protocols and providers never see each other, not even by type", () => {
+    const pairs = imports.filter(
+      (entry) =>
+        entry.specifier.startsWith(".") &&
+        [area(entry.file), area(targetOf(entry))].sort().join() === "protocols,providers",
+    );
+    expect(pairs).toEqual([]);
+  });
+
+  test("host modules and globals stay in platform/local and the entries", () => {
+    const modules = imports.filter((i) => i.specifier.startsWith("node:") && !HOST_FILES.test(i.file));
+    expect(modules).toEqual([]);
+    const globals = files.filter((path) => {
+      const file = relative(SRC, path);
+      if (HOST_FILES.test(file)) return false;
+      const code = readFileSync(path, "utf8").replace(
+        /\/\*[\s\S]*?\*\/|\/\/.*$|"(?:[^"\\\n]|\\.)*"|`[^`]*`/gm,
+        "",
+      );
+      return /\b(process|Bun|Buffer|__dirname)\b\s*[.[(]/.test(code);
+    });
+    expect(globals.map((path) => relative(SRC, path))).toEqual([]);
+  });
+
+  test("vendor SDKs are imported by providers alone, drizzle by the store alone", () => {
+    const vendors = imports.filter(
+      (i) =>
+        /^(openai|groq-sdk|@anthropic-ai\/sdk|@google\/genai)/.test(i.specifier) &&
+        area(i.file) !== "providers",
+    );
+    const drizzle = imports.filter((i) => i.specifier.startsWith("drizzle") && area(i.file) !== "store");
+    expect([...vendors, ...drizzle]).toEqual([]);
+  });
+});
