@@ -9,7 +9,7 @@ export interface PairingFault {
     | "result-without-call"
     /** A call that the messages directly behind it do not answer. */
     | "call-without-result"
-    /** The id was given to another call before. */
+    /** The id was given to another call that still waits for its result. */
     | "duplicate-call"
     /** The call was answered already. */
     | "duplicate-result";
@@ -58,7 +58,7 @@ export function findPairingFault(
     mayContinue = false;
     for (const part of message.content) {
       if (part.type !== "call") continue;
-      if (answered.has(part.id)) return { kind: "duplicate-call", index, callId: part.id };
+      if (answered.get(part.id) === false) return { kind: "duplicate-call", index, callId: part.id };
       answered.set(part.id, false);
       open.push(part.id);
       openedAt = index;

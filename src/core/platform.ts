@@ -78,4 +78,6 @@ export interface Platform {
   background(work: Promise<unknown>): void;
   now(): Date;
   log: Log;
+  /** What this service alone knows; owners and encryption keys are derived from it. Absent where nothing needs it. */
+  readonly secret?: string | undefined;
 }
