@@ -55,6 +55,8 @@ export interface ErrorReply {
 export interface Codec<Wire = unknown> {
   /** For logs and usage rows: `chat-completions`, `messages`. */
   readonly door: string;
+  /** What keeps a quiet stream alive through proxies: complete SSE text that every client of the door ignores. */
+  readonly heartbeat: string;
   readonly request: z.ZodType<Wire>;
   /** Throws AppError `invalid_request` or `unsupported_field` with `param` where the wire's own rules are broken. */
   decode(wire: Wire, context: { headers: Headers; query: URLSearchParams }): Decoded;
