@@ -24,8 +24,14 @@ export class SseParser {
       if (piece.charCodeAt(0) === 10) piece = piece.slice(1);
       this.#afterCr = false;
     }
+    const hasCr = piece.includes("\r");
+    if (!hasCr && !piece.includes("\n")) {
+      // Joined without being looked at again: a long line in many pieces would cost their square otherwise.
+      this.#rest += piece;
+      this.#checkSize();
+      return;
+    }
     const text = this.#rest.length > 0 ? this.#rest + piece : piece;
-    const hasCr = text.includes("\r");
     let from = 0;
     for (;;) {
       let end = text.indexOf("\n", from);
@@ -44,6 +50,10 @@ export class SseParser {
       from = next;
     }
     this.#rest = from === 0 ? text : text.slice(from);
+    this.#checkSize();
+  }
+
+  #checkSize(): void {
     if (this.#rest.length + (this.#data?.length ?? 0) > EVENT_LIMIT)
       throw new AppError("upstream_unreachable", "The upstream sent an event of more than 32 MiB.");
   }
@@ -63,6 +73,8 @@ export class SseParser {
     } else if (first === 101 /* e */ && text.startsWith("event:", from)) {
       const start = text.charCodeAt(from + 6) === 32 ? from + 7 : from + 6;
       this.#event = text.slice(start, end);
+    } else if (end - from === 4 && text.startsWith("data", from)) {
+      this.#data = this.#data === null ? "" : `${this.#data}\n`;
     }
   }
 }

@@ -15,6 +15,20 @@ export interface UpstreamLimits {
   firstByteMs: number;
   idleMs: number;
   retries: number;
+  /** The first wait before a retry where the upstream names none; doubled for the next. 250 where absent. */
+  retryWaitMs?: number | undefined;
+}
+
+/** The call signature of fetch alone: `typeof fetch` means more where Bun's types are there. */
+export type Fetch = (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
+
+/** What an adapter is made from: one per provider and key. */
+export interface AdapterOptions {
+  key: string;
+  /** From configuration only; the vendor's own address where absent. */
+  baseUrl?: string | undefined;
+  limits: UpstreamLimits;
+  fetch?: Fetch | undefined;
 }
 
 export interface UpstreamDecoder {
@@ -22,6 +36,11 @@ export interface UpstreamDecoder {
   push(event: SseEvent, out: ModelEvent[]): void;
   /** The body has ended: appends `done`, or nothing when the stream was cut before its end. */
   end(out: ModelEvent[]): void;
+  /**
+   * A server that ignores `stream: true` has answered with one JSON value: appends the whole stream it stands for,
+   * `done` included. Throws AppError as `push` does. Where it is absent such an answer is a failure.
+   */
+  whole?(body: unknown, out: ModelEvent[]): void;
 }
 
 export interface UpstreamCall {
@@ -44,7 +63,11 @@ const NAMES: Record<ProviderName, string> = {
 const RETRYABLE = new Set([408, 429, 500, 502, 503, 504, 529]);
 /** A longer wait than this is the caller's to decide: the fault goes out at once with its `retry-after`. Seconds. */
 const LONGEST_WAIT = 5;
-const FIRST_WAIT_MS = 250;
+const RETRY_WAIT_MS = 250;
+/** After `done`, the rest of the body gets this long to end, so that its connection can be used again. */
+const DRAIN_MS = 1_000;
+/** Characters of an upstream's own words that go into a message. */
+const QUOTE_LIMIT = 500;
 
 export async function* streamUpstream(
   call: UpstreamCall,
@@ -55,14 +78,20 @@ export async function* streamUpstream(
     const connection = new Connection(call, limits, signal);
     let begun = false;
     try {
-      for await (const event of connection.events()) {
-        begun = true;
-        yield event;
+      await connection.open();
+      for (;;) {
+        for (const event of await connection.next()) {
+          begun = true;
+          if (event.type === "done") connection.drain();
+          yield event;
+          if (event.type === "done") return;
+        }
       }
-      return;
     } catch (error) {
       const fault = connection.explain(error);
-      const wait = begun || attempt >= limits.retries ? null : retryDelay(fault, attempt);
+      connection.close();
+      const again = !begun && attempt < limits.retries && connection.retryable;
+      const wait = again ? retryDelay(fault, attempt, limits.retryWaitMs ?? RETRY_WAIT_MS) : null;
       if (wait === null || !(await sleep(wait, signal))) {
         yield { type: "failed", fault: toFault(signal.aborted ? cancelled() : fault) };
         return;
@@ -75,84 +104,120 @@ export async function* streamUpstream(
 
 /** One attempt: an open connection, its clock, and the reason why it ended. */
 class Connection {
+  /** false once it is known that the same request cannot do better. */
+  retryable = true;
   readonly #call: UpstreamCall;
   readonly #limits: UpstreamLimits;
   readonly #caller: AbortSignal;
   readonly #controller = new AbortController();
   readonly #onAbort = () => this.#controller.abort();
+  readonly #decoder: UpstreamDecoder;
+  readonly #parser = new SseParser();
+  readonly #raw: SseEvent[] = [];
+  #out: ModelEvent[] = [];
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  /** A JSON answer that stands for the whole stream. */
+  #whole: Response | undefined;
+  /** The content type, when it is not that of an event stream and no event has come yet. */
+  #doubt: string | undefined;
+  #broken: unknown;
   #timedOut: "first" | "idle" | null = null;
   #deadline: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The upstream has the word. Otherwise the consumer has, and its pauses are not the upstream's. */
+  #waiting = true;
   #started = false;
+  #draining = false;
 
   constructor(call: UpstreamCall, limits: UpstreamLimits, caller: AbortSignal) {
     this.#call = call;
     this.#limits = limits;
     this.#caller = caller;
+    this.#decoder = call.decoder();
     this.#deadline = performance.now() + limits.firstByteMs;
     if (caller.aborted) this.#controller.abort();
     else caller.addEventListener("abort", this.#onAbort, { once: true });
-    this.#arm(limits.firstByteMs);
+    // The shorter of both, for once the first byte is there the other counts.
+    this.#arm(Math.min(limits.firstByteMs, limits.idleMs));
   }
 
   /** The deadline moves with every read; the timer looks at it when it fires instead of being set anew each time. */
   #arm(ms: number): void {
     this.#timer = setTimeout(() => {
-      const left = this.#deadline - performance.now();
+      const left = this.#waiting ? this.#deadline - performance.now() : this.#limits.idleMs;
       if (left > 1) return this.#arm(left);
       this.#timedOut = this.#started ? "idle" : "first";
       this.#controller.abort();
     }, ms);
   }
 
-  async *events(): AsyncGenerator<ModelEvent, void, void> {
+  async open(): Promise<void> {
     if (this.#caller.aborted) throw cancelled();
     const response = await this.#call.open(this.#controller.signal);
-    const body = await this.#streamOf(response);
-    const reader = body.getReader();
-    const parser = new SseParser();
-    const decoder = this.#call.decoder();
-    const raw: SseEvent[] = [];
-    const out: ModelEvent[] = [];
+    const type = response.headers.get("content-type") ?? "";
+    if (/json/i.test(type) && this.#decoder.whole) this.#whole = response;
+    else if (response.body && !/html|json/i.test(type)) {
+      this.#reader = response.body.getReader();
+      if (!/event-stream/i.test(type)) this.#doubt = type;
+    } else throw this.#notAStream(type, await response.text().catch(() => ""));
+  }
+
+  /** The events of the next bytes; empty when they complete none. The array is filled anew by the next call. */
+  async next(): Promise<readonly ModelEvent[]> {
+    // What stood before a broken event was still good, and has gone out first.
+    if (this.#broken !== undefined) throw this.#broken;
+    this.#out.length = 0;
+    this.#deadline = performance.now() + (this.#started ? this.#limits.idleMs : this.#limits.firstByteMs);
+    this.#waiting = true;
+    if (this.#reader) await this.#read(this.#reader);
+    else if (this.#whole) this.#decodeWhole(await this.#whole.text());
+    this.#waiting = false;
+    if (this.#out.length > 0) this.#started = true;
+    else if (this.#broken !== undefined) throw this.#broken;
+    return this.#out;
+  }
+
+  async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
     try {
-      for (;;) {
-        const { done, value } = await reader.read();
-        let broken: unknown;
-        try {
-          if (done) {
-            decoder.end(out);
-          } else {
-            parser.push(value, raw);
-            for (const event of raw) decoder.push(event, out);
-          }
-        } catch (error) {
-          // What stood before the broken event is still good, and goes out first.
-          broken = error;
-        }
-        if (out.length > 0) this.#started = true;
-        for (const event of out) {
-          yield event;
-          if (event.type === "done") return;
-        }
-        if (broken !== undefined) throw broken;
-        if (done) throw cutOff(this.#call.provider);
-        raw.length = 0;
-        out.length = 0;
-        // Set after the yields: time that the consumer took is not the upstream's silence.
-        this.#deadline = performance.now() + (this.#started ? this.#limits.idleMs : this.#limits.firstByteMs);
-      }
-    } finally {
-      reader.cancel().catch(() => {});
+      const { done, value } = await reader.read();
+      if (!done) return this.#decode(value);
+      this.#decoder.end(this.#out);
+      this.#broken =
+        this.#doubt === undefined ? cutOff(this.#call.provider) : this.#notAStream(this.#doubt, "");
+    } catch (cause) {
+      this.#broken = cause instanceof AppError ? cause : cutOff(this.#call.provider, cause);
+      // A connection that breaks, or falls silent, after the last thing that matters has done no harm.
+      if (!this.#caller.aborted) this.#decoder.end(this.#out);
     }
   }
 
-  async #streamOf(response: Response): Promise<ReadableStream<Uint8Array>> {
-    const type = response.headers.get("content-type") ?? "";
-    if (response.body && !/html|^text\/plain/i.test(type) && !/json/i.test(type)) return response.body;
-    const start = (await response.text().catch(() => "")).slice(0, 200);
-    throw new AppError(
+  #decode(value: Uint8Array): void {
+    const raw = this.#raw;
+    try {
+      raw.length = 0;
+      this.#parser.push(value, raw);
+      for (const event of raw) this.#decoder.push(event, this.#out);
+      if (raw.length > 0) this.#doubt = undefined;
+    } catch (error) {
+      this.#broken = error;
+    }
+  }
+
+  #decodeWhole(text: string): void {
+    this.#broken = cutOff(this.#call.provider);
+    try {
+      this.#decoder.whole?.(parseEvent(text, this.#call.provider), this.#out);
+    } catch (error) {
+      this.#broken = error;
+    }
+  }
+
+  #notAStream(type: string, text: string): AppError {
+    this.retryable = false;
+    const start = text.slice(0, QUOTE_LIMIT);
+    return new AppError(
       "upstream_unreachable",
-      `${NAMES[this.#call.provider]} answered with ${type || "no content type"} instead of an event stream. Check the base URL configured for it. It began: ${start}`,
+      `${NAMES[this.#call.provider]} answered with ${type || "no content type"} instead of an event stream. Check the base URL configured for it.${start && ` It began: ${start}`}`,
     );
   }
 
@@ -172,10 +237,32 @@ class Connection {
     return upstreamError(error, this.#call.provider, this.#call.key);
   }
 
+  /** The reply is complete: lets the body end by itself, for a body that is cancelled costs its connection. */
+  drain(): void {
+    const reader = this.#reader;
+    if (!reader) return;
+    this.#draining = true;
+    this.#release();
+    const timer = setTimeout(() => this.#controller.abort(), DRAIN_MS);
+    const rest = async () => {
+      while (!(await reader.read()).done);
+    };
+    rest()
+      .catch(() => {})
+      .finally(() => clearTimeout(timer));
+  }
+
+  /** Closes the upstream connection, unless it is draining. May be called again. */
   close(): void {
+    this.#release();
+    if (this.#draining) return;
+    this.#reader?.cancel().catch(() => {});
+    this.#controller.abort();
+  }
+
+  #release(): void {
     clearTimeout(this.#timer);
     this.#caller.removeEventListener("abort", this.#onAbort);
-    this.#controller.abort();
   }
 }
 
@@ -183,19 +270,20 @@ function cancelled(): AppError {
   return new AppError("cancelled", "The request was cancelled.");
 }
 
-function cutOff(provider: ProviderName): AppError {
+function cutOff(provider: ProviderName, cause?: unknown): AppError {
   return new AppError(
     "upstream_unreachable",
     `${NAMES[provider]} closed the connection before its reply was complete. Send the request again.`,
+    { cause },
   );
 }
 
 /** Milliseconds to wait before the next attempt; null when it must not be repeated, or not so soon. */
-function retryDelay(fault: AppError, attempt: number): number | null {
+function retryDelay(fault: AppError, attempt: number, firstMs: number): number | null {
   if (fault.code === "cancelled" || fault.code === "upstream_timeout") return null;
-  if (!RETRYABLE.has(fault.status)) return null;
+  if (!RETRYABLE.has(fault.status) || fault.upstreamCode === "insufficient_quota") return null;
   if (fault.retryAfter !== undefined) return fault.retryAfter > LONGEST_WAIT ? null : fault.retryAfter * 1000;
-  return FIRST_WAIT_MS * 2 ** attempt * (0.75 + Math.random() / 2);
+  return firstMs * 2 ** attempt * (0.75 + Math.random() / 2);
 }
 
 /** false when the signal ended the wait. */
@@ -238,7 +326,7 @@ export function upstreamError(error: unknown, provider: ProviderName, key: strin
   if (typeof sdk.status === "number" && sdk.status >= 300) {
     const body = bodyOf(sdk.error);
     const said = body.message ?? sdk.message ?? `status ${sdk.status}`;
-    return new AppError("upstream_error", redact(said, key), {
+    return new AppError("upstream_error", shorten(redact(said, key)), {
       status: sdk.status >= 400 && sdk.status <= 599 ? sdk.status : 502,
       upstreamType: body.type,
       upstreamCode: body.code,
@@ -260,6 +348,7 @@ export function upstreamError(error: unknown, provider: ProviderName, key: strin
 
 /** The innermost error object of a JSON error body: `{error: {message, type, code, param}}`, with or without its wrapper. */
 function bodyOf(body: unknown): { message?: string; type?: string; code?: string; param?: string } {
+  if (typeof body === "string") return { message: body };
   if (typeof body !== "object" || body === null) return {};
   const outer = body as Record<string, unknown>;
   const inner =
@@ -301,6 +390,11 @@ function causeOf(error: unknown): string | undefined {
 
 export function redact(message: string, key: string): string {
   return key.length >= 4 ? message.replaceAll(key, "[key]") : message;
+}
+
+/** An error page is not a sentence: its start is enough to know it by. */
+function shorten(message: string): string {
+  return message.length > 4 * QUOTE_LIMIT ? `${message.slice(0, QUOTE_LIMIT)}…` : message;
 }
 
 /** Parses one event's JSON. Throws AppError when it is none: the stream is then beyond repair. */
