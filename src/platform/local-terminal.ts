@@ -1,0 +1,208 @@
+/**
+ * The terminal on a host: a real shell with the operator's rights, in a process group of its own so that it ends
+ * with all that it started.
+ */
+import type { ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { lstat } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import type { Readable } from "node:stream";
+import type { CommandOptions, CommandResult, Terminal } from "../core/platform.ts";
+import { AppError } from "../errors.ts";
+import type { LocalPaths } from "./local-paths.ts";
+import { codeOf, createLocalPaths, failAs } from "./local-paths.ts";
+import { OutputTail } from "./output-tail.ts";
+import { notDirectory } from "./paths.ts";
+
+/** All that a command inherits of our environment: no provider key, token or secret is among it (K3). */
+const INHERITED_VARIABLES = [
+  "PATH",
+  "HOME",
+  "USER",
+  "LOGNAME",
+  "LANG",
+  "LC_ALL",
+  "LC_CTYPE",
+  "TZ",
+  "TMPDIR",
+] as const;
+/** No one sits in front of this terminal: no colours, no pagers, no questions. */
+const FIXED_VARIABLES = { TERM: "dumb", NO_COLOR: "1", PAGER: "cat", GIT_TERMINAL_PROMPT: "0" } as const;
+
+/** Milliseconds between the polite signal and the final one. A stopped run ends within a second (R2). */
+const KILL_GRACE_MS = 500;
+/** Milliseconds that output may still arrive after the shell has ended, where a background child holds the pipe. */
+const DRAIN_MS = 100;
+/** Bytes taken from the pipe before other work of the event loop gets its turn. */
+const BYTES_PER_TURN = 1024 * 1024;
+
+/** One pipe for both streams keeps their order. `exec` leaves no extra process behind. */
+const MERGE_STREAMS = 'exec "$0" -c "$1" 2>&1';
+
+export interface LocalTerminalOptions {
+  /** Where the inherited variables come from; `process.env` unless given. */
+  environment?: Record<string, string | undefined>;
+}
+
+/** @throws AppError `not_implemented` on Windows, which has neither process groups nor a POSIX shell. */
+export function createLocalTerminal(root: string, options: LocalTerminalOptions = {}): Terminal {
+  if (process.platform === "win32") {
+    throw new AppError(
+      "not_implemented",
+      "The host terminal needs Linux or macOS. Set TERMINAL=virtual, or run inside WSL.",
+    );
+  }
+  const paths = createLocalPaths(root);
+  const environment = options.environment ?? process.env;
+  const shell = findShell(environment.PATH ?? "");
+  const name = shell.endsWith("bash") ? "bash" : "sh";
+  return {
+    kind: "host",
+    description:
+      `Commands run in ${name} on ${systemName()} with the workspace ${paths.root} as the working directory. ` +
+      "Each command gets a new shell: variables and `cd` do not carry over. There is no input: what asks a " +
+      "question gets an end of file. Processes left in the background end with the command.",
+    run: (command, commandOptions) => run(command, commandOptions, shell, paths, environment),
+  };
+}
+
+function systemName(): string {
+  return process.platform === "darwin" ? "macOS" : process.platform === "linux" ? "Linux" : process.platform;
+}
+
+function findShell(path: string): string {
+  for (const directory of [...path.split(delimiter), "/bin", "/usr/bin"]) {
+    if (directory === "") continue;
+    const candidate = join(directory, "bash");
+    try {
+      accessSync(candidate, constants.X_OK);
+      return candidate;
+    } catch {
+      // Not in this directory.
+    }
+  }
+  return "/bin/sh";
+}
+
+function minimalEnvironment(environment: Record<string, string | undefined>): Record<string, string> {
+  const kept: Record<string, string> = { ...FIXED_VARIABLES };
+  for (const name of INHERITED_VARIABLES) {
+    const value = environment[name];
+    if (value !== undefined) kept[name] = value;
+  }
+  return kept;
+}
+
+async function run(
+  command: string,
+  options: CommandOptions,
+  shell: string,
+  paths: LocalPaths,
+  environment: Record<string, string | undefined>,
+): Promise<CommandResult> {
+  if (command.includes("\0")) {
+    throw new AppError("invalid_request", "A command must not hold a NUL character.");
+  }
+  const cwd = await paths.existing(options.cwd ?? "");
+  if (!(await lstat(cwd.real).catch(failAs(cwd.path))).isDirectory()) throw notDirectory(cwd.path);
+  if (options.signal.aborted) return notStarted();
+  return await watch(start(shell, command, cwd.real, minimalEnvironment(environment)), options);
+}
+
+function start(shell: string, command: string, cwd: string, env: Record<string, string>): ChildProcess {
+  try {
+    return spawn("/bin/sh", ["-c", MERGE_STREAMS, shell, command], {
+      cwd,
+      env,
+      stdio: ["ignore", "pipe", "ignore"],
+      detached: true,
+    });
+  } catch (error) {
+    // Some failures are thrown, others come as an event.
+    throw startFailure(error);
+  }
+}
+
+function notStarted(): CommandResult {
+  return { exitCode: null, output: "", dropped: 0, timedOut: false, cancelled: true };
+}
+
+/** Follows one child from its start until nothing of its group is left. */
+function watch(child: ChildProcess, options: CommandOptions): Promise<CommandResult> {
+  const tail = new OutputTail(options.outputLimit, options.onOutput);
+  const timers: NodeJS.Timeout[] = [];
+  let ended: "timeout" | "cancel" | null = null;
+  let exitCode: number | null = null;
+
+  const stop = (reason: "timeout" | "cancel") => {
+    if (ended !== null) return;
+    ended = reason;
+    killGroup(child, "SIGTERM");
+    timers.push(setTimeout(() => killGroup(child, "SIGKILL"), KILL_GRACE_MS));
+  };
+  const onAbort = () => stop("cancel");
+
+  return new Promise<CommandResult>((resolve, reject) => {
+    const output = child.stdout as Readable;
+    const settle = () => {
+      for (const timer of timers) clearTimeout(timer);
+      options.signal.removeEventListener("abort", onAbort);
+      killGroup(child, "SIGKILL");
+      output.destroy();
+    };
+    const finish = () => {
+      settle();
+      resolve({ exitCode, ...tail.end(), timedOut: ended === "timeout", cancelled: ended === "cancel" });
+    };
+    child.once("error", (error) => {
+      settle();
+      reject(startFailure(error));
+    });
+    child.once("exit", (code) => {
+      exitCode = code;
+      // A background child may hold the pipe open for as long as it lives.
+      timers.push(setTimeout(finish, DRAIN_MS));
+    });
+    child.once("close", finish);
+    readFairly(output, tail);
+    timers.push(setTimeout(() => stop("timeout"), options.timeoutMs));
+    options.signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+/** Reads with pauses, so that a flood of output cannot keep the event loop for itself; the pipe holds the writer back. */
+function readFairly(output: Readable, tail: OutputTail): void {
+  let taken = 0;
+  output.on("data", (chunk: Uint8Array) => {
+    tail.pushBytes(chunk);
+    taken += chunk.length;
+    if (taken < BYTES_PER_TURN) return;
+    taken = 0;
+    output.pause();
+    setImmediate(() => output.resume());
+  });
+  // A pipe that breaks has ended; the exit code tells the rest.
+  output.on("error", () => {});
+}
+
+function killGroup(child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // The group is empty already.
+  }
+}
+
+function startFailure(error: unknown): AppError {
+  if (codeOf(error) === "E2BIG") {
+    return new AppError(
+      "invalid_request",
+      "The command is too long for the system. Write it to a file and run that.",
+    );
+  }
+  return new AppError("unavailable", "The shell could not be started. Try again in a moment.", {
+    cause: error,
+  });
+}
