@@ -22,7 +22,9 @@ export async function runTool(
       `Not run: the arguments of ${tool.name} are not valid JSON (${(error as Error).message}). Send them again.`,
     );
   }
-  const parsed = tool.args.safeParse(raw);
+  let parsed = tool.args.safeParse(raw);
+  // Models write null for what they leave out; where a tool means null itself, the first look has accepted it.
+  if (!parsed.success) parsed = tool.args.safeParse(withoutNulls(raw));
   if (!parsed.success) {
     const problems = parsed.error.issues.map(
       ({ path, message }) => `${path.join(".") || "arguments"}: ${message}`,
@@ -45,6 +47,11 @@ export async function runTool(
     });
     return failure(`${tool.name} failed inside the service. Try another way, or tell the user.`);
   }
+}
+
+function withoutNulls(args: unknown): unknown {
+  if (typeof args !== "object" || args === null || Array.isArray(args)) return args;
+  return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== null));
 }
 
 function failure(sentence: string): ToolOutput {
