@@ -1,0 +1,54 @@
+/** The route map: which path leads where, and what happens to what leads nowhere or throws. */
+import { Hono } from "hono";
+import { AppError } from "./errors.ts";
+import { countTokens } from "./http/count-tokens.ts";
+import type { AppEnv } from "./http/env.ts";
+import { frontDoor } from "./http/front-doors.ts";
+import { guard } from "./http/guard.ts";
+import { healthRoutes } from "./http/health.ts";
+import { modelRoutes } from "./http/models.ts";
+import { errorResponse } from "./http/problem.ts";
+import { requestLog } from "./http/request-log.ts";
+import { anthropicMessages } from "./protocols/anthropic-messages.ts";
+import { openaiChat } from "./protocols/openai-chat.ts";
+import type { Services } from "./services.ts";
+
+/** `/v1`, and where SDKs land that put a path of their own behind the base URL: groq-sdk, and those given `…/v1` that add it again. */
+const DOORS = ["/v1", "/openai/v1", "/v1/v1"];
+
+export function createApp(services: Services): Hono<AppEnv> {
+  const { config, platform } = services;
+  const app = new Hono<AppEnv>();
+  app.use(requestLog(platform.log));
+  app.use(guard(config.access, { secret: platform.secret }));
+  app.route("/", healthRoutes(services));
+
+  const chat = frontDoor(openaiChat, services);
+  const messages = frontDoor(anthropicMessages, services);
+  const count = countTokens(services);
+  for (const base of DOORS) {
+    app.post(`${base}/chat/completions`, chat);
+    app.post(`${base}/messages`, messages);
+    app.post(`${base}/messages/count_tokens`, count);
+    app.route(`${base}/models`, modelRoutes(services));
+  }
+
+  app.notFound((c) =>
+    errorResponse(
+      c,
+      new AppError(
+        "not_found",
+        `There is nothing at ${c.req.method} ${c.req.path}. The README lists the endpoints.`,
+      ),
+    ),
+  );
+  app.onError((error, c) => {
+    if (!(error instanceof AppError))
+      platform.log("error", "request failed", {
+        request_id: c.get("requestId"),
+        error: String(error.stack ?? error),
+      });
+    return errorResponse(c, error);
+  });
+  return app;
+}

@@ -1,0 +1,197 @@
+/** Environment -> {@link Config}: parsed once at start, plain and frozen afterwards. Settings are described in settings.ts. */
+import { isLoopback } from "./core/loopback.ts";
+import { PROVIDERS, type ProviderName } from "./core/message.ts";
+import { PolicyFile } from "./core/policy.ts";
+import { type AccessToken, readSettings, type Values } from "./settings.ts";
+
+export type Runtime = "node" | "bun" | "workerd";
+
+export interface ProviderConfig {
+  /** The operator's key. */
+  apiKey?: string | undefined;
+  /** Without a slash at the end; absent means the vendor's own. */
+  baseUrl?: string | undefined;
+  /** The default model. */
+  model: string;
+}
+
+export interface AccessConfig {
+  /** `open`: loopback without tokens; `tokens`: ACCESS_TOKENS; `key`: AUTH=key. */
+  mode: "open" | "tokens" | "key";
+  tokens: readonly AccessToken[];
+  /** Lower case, with a port where the operator named one. */
+  allowedHosts: readonly string[];
+  corsOrigins: readonly string[];
+  /** SECRET_KEY; where it is unset the local platform has a file instead. */
+  secretKey?: string | undefined;
+}
+
+export interface Config {
+  runtime: Runtime;
+  host: string;
+  port: number;
+  dataDir: string;
+  workspace: string;
+  /** `url` absent: the file in `dataDir`. */
+  database: { url?: string | undefined; authToken?: string | undefined };
+  log: { level: Values["LOG_LEVEL"]; format?: "json" | "pretty" | undefined };
+  terminal: "host" | "virtual" | "off";
+  providers: Readonly<Record<ProviderName, ProviderConfig>>;
+  models: {
+    strictKeyPrefix: boolean;
+    aliases: readonly { glob: string; model: string }[];
+    contextWindows: readonly { glob: string; tokens: number }[];
+  };
+  /** Mode and rules; `source` is the file they came from. */
+  approval: PolicyFile & { source?: string | undefined };
+  access: AccessConfig;
+  /** Milliseconds. */
+  upstream: { firstByteMs: number; idleMs: number; retries: number };
+  run: { maxSteps: number; timeoutMs: number; tokenBudget: number };
+  /** Bytes, and milliseconds of head start for a slow body. */
+  body: { v1Limit: number; apiLimit: number; timeoutMs: number };
+  /** Milliseconds. */
+  shutdownGraceMs: number;
+}
+
+/** One or more settings are wrong: `problems` has a sentence for each, `message` all of them. */
+export class ConfigError extends Error {
+  override name = "ConfigError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(`The settings are wrong.\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+    this.problems = problems;
+  }
+}
+
+export interface ConfigOptions {
+  runtime: Runtime;
+  /** Reads the rules file that APPROVAL names; absent where there are no files. Throws when it cannot. */
+  readFile?(path: string): string;
+}
+
+/** Throws {@link ConfigError} with every wrong setting at once. Unknown names are somebody else's. */
+export function parseConfig(env: Record<string, string | undefined>, options: ConfigOptions): Config {
+  const { values, problems } = readSettings(env);
+  const approval = approvalOf(values.APPROVAL, options, problems);
+  const access = accessOf(values, problems);
+  checkExposure(values, access, options.runtime, problems);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return freeze({
+    runtime: options.runtime,
+    host: values.HOST,
+    port: values.PORT,
+    dataDir: values.DATA_DIR,
+    workspace: values.WORKSPACE,
+    database: { url: values.LIBSQL_URL, authToken: values.LIBSQL_AUTH_TOKEN },
+    log: { level: values.LOG_LEVEL, format: values.LOG_FORMAT },
+    terminal: values.TERMINAL ?? (options.runtime === "workerd" ? "virtual" : "host"),
+    providers: providersOf(values),
+    models: {
+      strictKeyPrefix: values.STRICT_KEY_PREFIX,
+      aliases: values.MODEL_ALIASES,
+      contextWindows: values.CONTEXT_WINDOWS,
+    },
+    approval,
+    access,
+    upstream: {
+      firstByteMs: values.UPSTREAM_FIRST_BYTE_TIMEOUT,
+      idleMs: values.UPSTREAM_IDLE_TIMEOUT,
+      retries: values.UPSTREAM_RETRIES,
+    },
+    run: {
+      maxSteps: values.MAX_STEPS,
+      timeoutMs: values.RUN_TIMEOUT,
+      tokenBudget: values.RUN_TOKEN_BUDGET,
+    },
+    body: {
+      v1Limit: values.V1_BODY_LIMIT,
+      apiLimit: values.API_BODY_LIMIT,
+      timeoutMs: values.BODY_TIMEOUT,
+    },
+    shutdownGraceMs: values.SHUTDOWN_GRACE,
+  });
+}
+
+/** Every secret in the configuration, for exact-value redaction. */
+export function secretsOf(config: Config): string[] {
+  const secrets = [config.database.authToken, config.access.secretKey];
+  for (const provider of PROVIDERS) secrets.push(config.providers[provider].apiKey);
+  for (const { token } of config.access.tokens) secrets.push(token);
+  return secrets.filter((secret) => secret !== undefined);
+}
+
+function providersOf(values: Values): Record<ProviderName, ProviderConfig> {
+  const out: Partial<Record<ProviderName, ProviderConfig>> = {};
+  for (const provider of PROVIDERS) {
+    const prefix = provider.toUpperCase() as Uppercase<ProviderName>;
+    out[provider] = {
+      apiKey: values[`${prefix}_API_KEY`],
+      baseUrl: values[`${prefix}_BASE_URL`],
+      model: values[`${prefix}_MODEL`],
+    };
+  }
+  return out as Record<ProviderName, ProviderConfig>;
+}
+
+function approvalOf(word: string, options: ConfigOptions, problems: string[]): Config["approval"] {
+  const mode = word.toLowerCase();
+  if (mode === "ask" || mode === "auto" || mode === "deny") return { default: mode, rules: [] };
+  const inline = word.startsWith("{");
+  try {
+    if (!inline && !options.readFile)
+      throw new Error("there are no files here: set the rules themselves as JSON");
+    const text = inline ? word : (options.readFile?.(word) ?? "");
+    const parsed = PolicyFile.safeParse(JSON.parse(text));
+    if (parsed.success) return { ...parsed.data, source: inline ? undefined : word };
+    const issue = parsed.error.issues[0];
+    throw new Error(`${issue?.path.join(".") || "the file"}: ${issue?.message}`);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    problems.push(
+      `APPROVAL has to be ask, auto, deny or the path of a JSON rules file; '${word.slice(0, 80)}' cannot be used (${reason}).`,
+    );
+    return { default: "deny", rules: [] };
+  }
+}
+
+function accessOf(values: Values, problems: string[]): AccessConfig {
+  const tokens = values.ACCESS_TOKENS ?? [];
+  if (new Set(tokens.map(({ token }) => token)).size < tokens.length)
+    problems.push("ACCESS_TOKENS has the same token twice: give every name a token of its own.");
+  if (tokens.length > 0 && values.AUTH === "key")
+    problems.push("ACCESS_TOKENS and AUTH=key exclude each other: unset one of them.");
+  return {
+    mode: tokens.length > 0 ? "tokens" : values.AUTH === "key" ? "key" : "open",
+    tokens,
+    allowedHosts: values.ALLOWED_HOSTS,
+    corsOrigins: values.CORS_ORIGINS,
+    secretKey: values.SECRET_KEY,
+  };
+}
+
+/** A shell stands behind this service: it is open to the machine it runs on and to nobody else. */
+function checkExposure(values: Values, access: AccessConfig, runtime: Runtime, problems: string[]): void {
+  const wrong = new Set(problems.map((problem) => problem.slice(0, problem.indexOf(" "))));
+  const open = access.mode === "open" && !wrong.has("ACCESS_TOKENS") && !wrong.has("AUTH");
+  if (runtime !== "workerd") {
+    if (open && !wrong.has("HOST") && !isLoopback(values.HOST))
+      problems.push(
+        `HOST=${values.HOST} can be reached from other machines: set ACCESS_TOKENS=name:token or AUTH=key, or leave HOST at 127.0.0.1.`,
+      );
+    return;
+  }
+  if (open)
+    problems.push("On Workers everybody can reach the service: set ACCESS_TOKENS=name:token or AUTH=key.");
+  if (access.mode === "key" && !access.secretKey && !wrong.has("SECRET_KEY"))
+    problems.push("SECRET_KEY has to be set on Workers with AUTH=key: at least 32 random characters.");
+  if (values.LIBSQL_URL === undefined && !wrong.has("LIBSQL_URL"))
+    problems.push("LIBSQL_URL has to be set on Workers: the URL of a libSQL server.");
+  if (values.TERMINAL === "host") problems.push("TERMINAL has to be virtual or off on Workers, not 'host'.");
+}
+
+function freeze<T extends object>(value: T): T {
+  for (const inner of Object.values(value)) if (typeof inner === "object" && inner !== null) freeze(inner);
+  return Object.freeze(value);
+}

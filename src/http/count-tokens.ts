@@ -1,0 +1,40 @@
+/** `POST /v1/messages/count_tokens`: the provider's own count where it has one, otherwise an estimate that says so. */
+import type { Handler } from "hono";
+import { messageTokens, promptTokens } from "../agent/estimate.ts";
+import { resolveTarget } from "../agent/target.ts";
+import type { ModelRequest } from "../core/model.ts";
+import { countTokensRequest, decodeCountTokens } from "../protocols/anthropic-messages-request.ts";
+import { parseWire } from "../protocols/problem.ts";
+import type { Services } from "../services.ts";
+import { readJson } from "./body.ts";
+import { credentialsOf } from "./credentials.ts";
+import type { AppEnv } from "./env.ts";
+
+export function countTokens(services: Services): Handler<AppEnv> {
+  const { config } = services;
+  return async (c) => {
+    const body = await readJson(c.req.raw, { limit: config.body.v1Limit, timeoutMs: config.body.timeoutMs });
+    const { request } = decodeCountTokens(parseWire(countTokensRequest, body), {
+      headers: c.req.raw.headers,
+      query: new URLSearchParams(c.req.url.split("?")[1] ?? ""),
+    });
+    const credentials = credentialsOf(c, services.models);
+    const adapter = await services.models.adapter(credentials);
+    const target = resolveTarget(
+      request.model,
+      config.providers[credentials.provider].model,
+      config.models.aliases,
+    );
+    c.header("x-upstream-model", target.model);
+    if (adapter.countTokens) {
+      const tokens = await adapter.countTokens({ ...request, model: target.model }, c.req.raw.signal);
+      return c.json({ input_tokens: tokens });
+    }
+    c.header("x-estimated", "1");
+    return c.json({ input_tokens: estimate(request) });
+  };
+}
+
+function estimate(request: ModelRequest): number {
+  return request.messages.reduce((sum, message) => sum + messageTokens(message), promptTokens(request));
+}

@@ -1,0 +1,22 @@
+/** What the guard has found out about a request, for everything behind it. */
+
+/** What the entry knows of the connection; handed to `app.fetch` as its second argument. */
+export interface Connection {
+  /** The client's IP address, where the runtime says. */
+  address?(): string | undefined;
+}
+
+export interface Variables {
+  requestId: string;
+  /** Whose data this request may see: `local`, a token's name, or `key_` and an HMAC of the provider key. */
+  owner: string;
+  /** The provider key that the headers of a `/v1` request carried, without an access token in front of it. */
+  providerKey: string | undefined;
+  /** Set by a route that has started a run, for the log. */
+  runId?: string | undefined;
+}
+
+export interface AppEnv {
+  Bindings: Connection | undefined;
+  Variables: Variables;
+}

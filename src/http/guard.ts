@@ -1,0 +1,174 @@
+/**
+ * The one layer that every request passes first, whatever its path: who may call from where (A2), which paths there
+ * can be (A6), and as whom (A4, A5). Routes behind it read `owner` and `providerKey` and ask nothing further.
+ */
+import type { MiddlewareHandler } from "hono";
+import type { AccessConfig } from "../config.ts";
+import { createId } from "../core/id.ts";
+import { isLoopback } from "../core/loopback.ts";
+import { AppError } from "../errors.ts";
+import { type AccessOptions, createAccess, type Identity } from "./access.ts";
+import type { AppEnv } from "./env.ts";
+import { doorOf, errorResponse } from "./problem.ts";
+
+/** Paths that say nothing about anybody and need nobody's token. */
+const PUBLIC = new Set(["/healthz", "/readyz"]);
+
+/** How long a browser may remember what a preflight said. Seconds. */
+const PREFLIGHT_AGE = "600";
+const EXPOSED =
+  "x-request-id, request-id, x-run-id, x-session-id, x-upstream-model, x-estimated, retry-after, idempotency-replayed";
+
+/** The mark of a request id that a client or a proxy brings along: short, and fit for a log line and a header. */
+const REQUEST_ID = /^[A-Za-z0-9._:-]{8,128}$/;
+
+export function guard(config: AccessConfig, options: AccessOptions = {}): MiddlewareHandler<AppEnv> {
+  const access = createAccess(config, options);
+  const hosts = new Set(config.allowedHosts);
+  const origins = new Set(config.corsOrigins);
+
+  return async function guard(c, next) {
+    const request = c.req.raw;
+    const headers = request.headers;
+    const shown = headers.get("x-request-id");
+    const requestId = shown !== null && REQUEST_ID.test(shown) ? shown : createId("req");
+    c.set("requestId", requestId);
+    const origin = headers.get("origin");
+    const cors = origin !== null && origins.has(origin.toLowerCase()) ? origin : null;
+    let response: Response | null = null;
+    try {
+      if (config.mode === "open") checkHost(headers.get("host"), request.url, hosts);
+      if (cors === null) checkOrigin(origin, headers, request.url);
+      checkPath(request.url);
+      if (cors !== null && isPreflight(request)) response = preflight(headers);
+      else {
+        const identity = await identify();
+        c.set("owner", identity.owner);
+        c.set("providerKey", identity.providerKey);
+      }
+    } catch (error) {
+      response = errorResponse(c, error);
+    }
+    if (response !== null) c.res = response;
+    else await next();
+    finish();
+
+    function identify(): Identity | Promise<Identity> {
+      if (PUBLIC.has(c.req.path)) return { owner: "local", providerKey: undefined };
+      return access({
+        headers,
+        v1: doorOf(c.req.path) !== "api",
+        address: () => c.env?.address?.() ?? "unknown",
+      });
+    }
+
+    function finish(): void {
+      const out = c.res.headers;
+      out.set("x-request-id", requestId);
+      if (doorOf(c.req.path) === "messages") out.set("request-id", requestId);
+      if (cors !== null) {
+        out.set("access-control-allow-origin", cors);
+        out.set("access-control-expose-headers", EXPOSED);
+      }
+      if (origins.size > 0) out.append("vary", "origin");
+    }
+  };
+}
+
+/** A name that somebody else's DNS points here is not ours: that is how a web page would get in (DNS rebinding). */
+function checkHost(header: string | null, url: string, allowed: ReadonlySet<string>): void {
+  const fromUrl = authority(url);
+  const host = (header ?? fromUrl).toLowerCase();
+  if (isOurs(host, allowed) && (fromUrl === host || isOurs(fromUrl.toLowerCase(), allowed))) return;
+  throw new AppError(
+    "forbidden",
+    `Without access tokens this service answers on loopback names only, not on '${host.slice(0, 100)}'. Add the name to ALLOWED_HOSTS, or set ACCESS_TOKENS.`,
+  );
+}
+
+function isOurs(host: string, allowed: ReadonlySet<string>): boolean {
+  const name = withoutPort(host);
+  return isLoopback(name) || allowed.has(host) || allowed.has(name);
+}
+
+function withoutPort(host: string): string {
+  const colon = host.lastIndexOf(":");
+  if (colon === -1 || host.endsWith("]")) return host;
+  for (let i = colon + 1; i < host.length; i++) {
+    const c = host.charCodeAt(i);
+    if (c < 48 || c > 57) return host;
+  }
+  return host.slice(0, colon);
+}
+
+/** Pages of other origins stay outside, in every mode: a browser lends them the user's network, and nothing else they need. */
+function checkOrigin(origin: string | null, headers: Headers, url: string): void {
+  if (origin !== null) {
+    const host = (headers.get("host") ?? authority(url)).toLowerCase();
+    const lower = origin.toLowerCase();
+    if (lower === `http://${host}` || lower === `https://${host}`) return;
+  } else if (headers.get("sec-fetch-site") !== "cross-site") {
+    return;
+  }
+  throw new AppError(
+    "forbidden",
+    `Web pages of ${origin === null ? "other sites" : `'${origin.slice(0, 100)}'`} may not call this service. If they should, add the page's origin to CORS_ORIGINS.`,
+  );
+}
+
+/** `example.org:80` of `http://example.org:80/path`. */
+function authority(url: string): string {
+  const start = url.indexOf("://") + 3;
+  const end = url.indexOf("/", start);
+  return end === -1 ? url.slice(start) : url.slice(start, end);
+}
+
+/**
+ * One spelling per path, so that what is decided about a path holds for all that reaches its route: an empty
+ * or dot segment, a backslash or an encoded slash, backslash, dot or NUL leads nowhere.
+ */
+function checkPath(url: string): void {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  if (start === -1) return;
+  let segment = start;
+  for (let i = start; i < url.length; i++) {
+    const c = url.charCodeAt(i);
+    if (c === 63 /* ? */ || c === 35 /* # */) break;
+    if (c === 92 /* \ */ || (c === 37 /* % */ && isHidden(url.slice(i + 1, i + 3).toLowerCase())))
+      throw noPath();
+    if (c === 47 /* / */) {
+      if (i > start && i === segment + 1) throw noPath();
+      segment = i;
+    } else if (c === 46 /* . */ && i === segment + 1) {
+      const next = url[i + 1] === "." ? url[i + 2] : url[i + 1];
+      if (next === undefined || next === "/" || next === "?" || next === "#") throw noPath();
+    }
+  }
+}
+
+function isHidden(code: string): boolean {
+  return code === "2f" || code === "5c" || code === "2e" || code === "00";
+}
+
+function noPath(): AppError {
+  return new AppError(
+    "not_found",
+    "There is no such path: write it without empty segments, dots or encoded slashes. A base URL that ends in a slash is the usual cause.",
+  );
+}
+
+function isPreflight(request: Request): boolean {
+  return request.method === "OPTIONS" && request.headers.get("access-control-request-method") !== null;
+}
+
+function preflight(headers: Headers): Response {
+  const out: Record<string, string> = {
+    "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
+    "access-control-max-age": PREFLIGHT_AGE,
+  };
+  const wanted = headers.get("access-control-request-headers");
+  if (wanted !== null) out["access-control-allow-headers"] = wanted;
+  if (headers.get("access-control-request-private-network") === "true")
+    out["access-control-allow-private-network"] = "true";
+  return new Response(null, { status: 204, headers: out });
+}

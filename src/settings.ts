@@ -1,0 +1,354 @@
+/**
+ * Every setting that Dragoman has: its name, its default, what it means and what it may be. `config.ts` reads the
+ * environment through this table, and the table in the README is this one.
+ */
+import * as z from "zod";
+import { PROVIDERS, type ProviderName } from "./core/message.ts";
+
+/** What a setting is and how its text becomes a value. */
+export interface Setting<T = unknown> {
+  /** As the README shows it: the default value, or in words what happens without it. */
+  default: string;
+  description: string;
+  /** What is allowed, after "has to be". */
+  allowed: string;
+  /** The value is never repeated, in messages or anywhere else. */
+  secret?: boolean;
+  parse: z.ZodType<T, string>;
+  /** The value when the variable is unset or empty. */
+  fallback: T;
+}
+
+const LONGEST_DURATION_S = 86_400;
+const MIB = 1024 * 1024;
+
+function setting<T>(entry: Setting<T>): Setting<T> {
+  return entry;
+}
+
+const text = z.string();
+
+function number(fallback: number, least: number, most: number, description: string): Setting<number> {
+  const whole = /^\d{1,15}$/;
+  return {
+    default: String(fallback),
+    description,
+    allowed: `a whole number from ${least} to ${most}`,
+    parse: z
+      .string()
+      .refine((value) => whole.test(value) && Number(value) >= least && Number(value) <= most)
+      .transform(Number),
+    fallback,
+  };
+}
+
+/** Seconds in the environment, whole milliseconds in the configuration. */
+function duration(fallbackSeconds: number, description: string, least = 0.001): Setting<number> {
+  const decimal = /^\d{1,6}(\.\d{1,6})?$/;
+  return {
+    default: String(fallbackSeconds),
+    description: `${description} Seconds.`,
+    allowed: `a number of seconds from ${least} to ${LONGEST_DURATION_S}`,
+    parse: z
+      .string()
+      .refine((value) => decimal.test(value) && Number(value) >= least && Number(value) <= LONGEST_DURATION_S)
+      .transform((value) => Math.ceil(Number(value) * 1000)),
+    fallback: fallbackSeconds * 1000,
+  };
+}
+
+function choice<const T extends string>(values: readonly T[]) {
+  return {
+    allowed: `one of ${values.join(", ")}`,
+    parse: z.string().toLowerCase().pipe(z.enum(values)) as unknown as z.ZodType<T, string>,
+  };
+}
+
+/** A comma-separated list, each entry through `entry`; null there refuses the whole. */
+function list<T>(entry: (item: string) => T | null): z.ZodType<T[], string> {
+  return z.string().transform((value, context) => {
+    const out: T[] = [];
+    for (const item of value.split(",")) {
+      const trimmed = item.trim();
+      if (trimmed === "") continue;
+      const parsed = entry(trimmed);
+      if (parsed === null) {
+        context.addIssue({ code: "custom", message: "entry" });
+        return z.NEVER;
+      }
+      out.push(parsed);
+    }
+    return out;
+  });
+}
+
+/** `left=right`, split at the last `=`. */
+function pair(item: string): [string, string] | null {
+  const at = item.lastIndexOf("=");
+  const left = item.slice(0, at).trim();
+  const right = item.slice(at + 1).trim();
+  return at > 0 && left !== "" && right !== "" ? [left, right] : null;
+}
+
+export interface AccessToken {
+  owner: string;
+  token: string;
+}
+
+/** A token holds no colon, since the provider key may follow behind one. */
+function accessToken(item: string): AccessToken | null {
+  const match = /^([A-Za-z0-9._-]{1,64}):([^\s:,]+)$/.exec(item);
+  return match ? { owner: match[1] as string, token: match[2] as string } : null;
+}
+
+/** The origin as browsers write it; schemes other than http (`chrome-extension:`, `tauri:`) are taken as they are. */
+function origin(item: string): string | null {
+  const lower = item.toLowerCase().replace(/\/$/, "");
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^/?#\s@]+$/.test(lower)) return null;
+  if (!/^https?:/.test(lower)) return lower;
+  return URL.canParse(lower) ? new URL(lower).origin : null;
+}
+
+function httpUrl(value: string): boolean {
+  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
+}
+
+/** Names and default models. The models are the current general ones of each vendor. */
+const VENDORS: Record<ProviderName, { name: string; model: string }> = {
+  anthropic: { name: "Anthropic", model: "claude-sonnet-5-5" },
+  groq: { name: "Groq", model: "openai/gpt-oss-120b" },
+  openai: { name: "OpenAI", model: "gpt-5.5" },
+  gemini: { name: "Gemini", model: "gemini-3.8-flash" },
+};
+
+type Upper = Uppercase<ProviderName>;
+type ProviderSettings = { [K in `${Upper}_API_KEY` | `${Upper}_BASE_URL`]: Setting<string | undefined> } & {
+  [K in `${Upper}_MODEL`]: Setting<string>;
+};
+
+function providerSettings(): ProviderSettings {
+  const out: Record<string, Setting<string | undefined>> = {};
+  for (const provider of PROVIDERS) {
+    const { name, model } = VENDORS[provider];
+    const prefix = provider.toUpperCase();
+    out[`${prefix}_API_KEY`] = {
+      default: "none",
+      description: `The operator's ${name} key, used for requests that bring none.`,
+      allowed: "a key without blanks",
+      secret: true,
+      parse: z.string().regex(/^\S+$/),
+      fallback: undefined,
+    };
+    out[`${prefix}_BASE_URL`] = {
+      default: `${name}'s own`,
+      description: `Where ${name} requests go: any server that speaks its protocol.`,
+      allowed: "an http or https URL",
+      parse: z
+        .string()
+        .refine(httpUrl)
+        .transform((url) => url.replace(/\/+$/, "")),
+      fallback: undefined,
+    };
+    out[`${prefix}_MODEL`] = {
+      default: model,
+      description: `The model behind \`dragoman\` when ${name} answers.`,
+      allowed: "a model id",
+      parse: text,
+      fallback: model,
+    };
+  }
+  return out as ProviderSettings;
+}
+
+export const SETTINGS_TABLE = {
+  HOST: setting({
+    default: "127.0.0.1",
+    description:
+      "Address to listen on. Other than loopback it takes `ACCESS_TOKENS` or `AUTH=key`. Not on Workers.",
+    allowed: "a host name or an IP address, without a port",
+    parse: z
+      .string()
+      .regex(/^(\[[0-9a-fA-F:.]+\]|[0-9a-fA-F:.]+|[A-Za-z0-9.-]+)$/)
+      .transform((host) => host.replace(/^\[|\]$/g, "")),
+    fallback: "127.0.0.1",
+  }),
+  PORT: number(8000, 0, 65_535, "Port to listen on; 0 takes any free one. Not on Workers."),
+  DATA_DIR: setting({
+    default: "./data",
+    description: "Folder of the database, the secret key and uploads; made with mode 0700. Not on Workers.",
+    allowed: "a path",
+    parse: text,
+    fallback: "./data",
+  }),
+  WORKSPACE: setting({
+    default: "./workspace",
+    description: "The folder the agent works in. Virtual on Workers and with `TERMINAL=virtual`.",
+    allowed: "a path",
+    parse: text,
+    fallback: "./workspace",
+  }),
+  LIBSQL_URL: setting<string | undefined>({
+    default: "a file in `DATA_DIR`",
+    description: "A libSQL server instead of the file. Required on Workers.",
+    allowed: "a URL that begins with libsql:, https:, http:, wss: or ws:",
+    parse: z
+      .string()
+      .refine((value) => URL.canParse(value) && /^(libsql|https?|wss?):$/.test(new URL(value).protocol)),
+    fallback: undefined,
+  }),
+  LIBSQL_AUTH_TOKEN: setting<string | undefined>({
+    default: "none",
+    description: "The token for that server.",
+    allowed: "a token without blanks",
+    secret: true,
+    parse: z.string().regex(/^\S+$/),
+    fallback: undefined,
+  }),
+  LOG_LEVEL: setting<"debug" | "info" | "warning" | "error" | "silent">({
+    default: "info",
+    description: "The least urgent lines to log: `debug`, `info`, `warning`, `error` or `silent`.",
+    ...choice(["debug", "info", "warning", "error", "silent"]),
+    fallback: "info",
+  }),
+  LOG_FORMAT: setting<"json" | "pretty" | undefined>({
+    default: "`pretty` on a terminal, else `json`",
+    description: "How log lines look: `json` or `pretty`.",
+    ...choice(["json", "pretty"]),
+    fallback: undefined,
+  }),
+  TERMINAL: setting<"host" | "virtual" | "off" | undefined>({
+    default: "`host`; on Workers `virtual`",
+    description:
+      "The agent's shell: `host` is the machine's, `virtual` a bash over files kept in the database, `off` none.",
+    ...choice(["host", "virtual", "off"]),
+    fallback: undefined,
+  }),
+  ...providerSettings(),
+  STRICT_KEY_PREFIX: setting({
+    default: "0",
+    description: "`1` refuses keys whose prefix belongs to no provider instead of sending them to Gemini.",
+    allowed: "0 or 1",
+    parse: z
+      .enum(["0", "1", "false", "true"])
+      .transform((value) => value === "1" || value === "true") as z.ZodType<boolean, string>,
+    fallback: false,
+  }),
+  MODEL_ALIASES: setting<{ glob: string; model: string }[]>({
+    default: "none",
+    description: "Model ids to replace, first match wins: `claude-*=gpt-5.5,small=gemini-3.8-flash`.",
+    allowed: "glob=model entries with commas between them",
+    parse: list((item) => {
+      const entry = pair(item);
+      return entry && { glob: entry[0], model: entry[1] };
+    }),
+    fallback: [],
+  }),
+  CONTEXT_WINDOWS: setting<{ glob: string; tokens: number }[]>({
+    default: "built-in table",
+    description: "Context windows of models that the built-in table has not or has wrong: `llama*=8192`.",
+    allowed: "glob=tokens entries with commas between them, tokens a whole number from 256",
+    parse: list((item) => {
+      const entry = pair(item);
+      return entry && /^\d{3,9}$/.test(entry[1]) && Number(entry[1]) >= 256
+        ? { glob: entry[0], tokens: Number(entry[1]) }
+        : null;
+    }),
+    fallback: [],
+  }),
+  APPROVAL: setting({
+    default: "ask",
+    description:
+      "What happens to tools that write or execute: `ask`, `auto`, `deny`, or a JSON rules file (on Workers its text).",
+    allowed: "ask, auto, deny, the path of a JSON rules file, or the rules themselves as JSON",
+    parse: text,
+    fallback: "ask",
+  }),
+  ACCESS_TOKENS: setting<AccessToken[]>({
+    default: "none",
+    description: "Who may use the service: `alice:token1,bob:token2`. Each name owns what it makes.",
+    allowed:
+      "name:token entries with commas between them; a name is up to 64 of A-Z a-z 0-9 . _ -, a token has no blank and no colon",
+    secret: true,
+    parse: list(accessToken),
+    fallback: [],
+  }),
+  AUTH: setting<"key" | undefined>({
+    default: "none",
+    description: "`key`: every request brings a provider key, and that key owns what it makes.",
+    ...choice(["key"]),
+    fallback: undefined,
+  }),
+  ALLOWED_HOSTS: setting<string[]>({
+    default: "none",
+    description:
+      "Host names other than loopback under which the service may be called without a token: `box.lan,10.0.0.5`.",
+    allowed: "host names with commas between them, each with or without a port",
+    parse: list((item) =>
+      /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?$/i.test(item) ? item.toLowerCase() : null,
+    ),
+    fallback: [],
+  }),
+  CORS_ORIGINS: setting<string[]>({
+    default: "none",
+    description: "Web pages that may call the service from a browser: `https://chat.example`.",
+    allowed: "origins such as https://chat.example with commas between them",
+    parse: list(origin),
+    fallback: [],
+  }),
+  SECRET_KEY: setting<string | undefined>({
+    default: "`DATA_DIR/secret.key`, made at first start",
+    description: "The server's secret, at least 32 characters. Required on Workers with `AUTH=key`.",
+    allowed: "at least 32 characters without blanks",
+    secret: true,
+    parse: z.string().regex(/^\S{32,}$/),
+    fallback: undefined,
+  }),
+  MAX_STEPS: number(50, 1, 10_000, "Model calls in one run."),
+  RUN_TIMEOUT: duration(1800, "Longest time of one run."),
+  RUN_TOKEN_BUDGET: number(2_000_000, 1, 1_000_000_000, "Input and output tokens of one run together."),
+  UPSTREAM_FIRST_BYTE_TIMEOUT: duration(60, "How long a provider may take until its first byte."),
+  UPSTREAM_IDLE_TIMEOUT: duration(120, "How long a provider may be silent between two bytes."),
+  UPSTREAM_RETRIES: number(
+    2,
+    0,
+    10,
+    "How often a failed call to a provider is repeated, before its first byte.",
+  ),
+  V1_BODY_LIMIT: number(32 * MIB, 1024, 1024 * MIB, "Largest request body on `/v1`. Bytes."),
+  API_BODY_LIMIT: number(MIB, 1024, 1024 * MIB, "Largest request body on `/api`. Bytes."),
+  BODY_TIMEOUT: duration(30, "Head start of a request body, which then has to come at 16 KiB a second."),
+  SHUTDOWN_GRACE: duration(10, "How long open requests may take to end when the service is stopped.", 0),
+};
+
+export type SettingName = keyof typeof SETTINGS_TABLE;
+export type Values = {
+  [K in SettingName]: (typeof SETTINGS_TABLE)[K] extends Setting<infer T> ? T : never;
+};
+
+/** The table as the README shows it. */
+export const SETTINGS: { name: string; default: string; description: string }[] = Object.entries(
+  SETTINGS_TABLE,
+).map(([name, entry]) => ({ name, default: entry.default, description: entry.description }));
+
+/** Reads every setting. A wrong one is a sentence in `problems` and missing in `values`. */
+export function readSettings(env: Record<string, string | undefined>): {
+  values: Values;
+  problems: string[];
+} {
+  const values: Record<string, unknown> = {};
+  const problems: string[] = [];
+  for (const [name, entry] of Object.entries(SETTINGS_TABLE) as [SettingName, Setting][]) {
+    const raw = env[name]?.trim();
+    if (!raw) {
+      values[name] = entry.fallback;
+      continue;
+    }
+    const parsed = entry.parse.safeParse(raw);
+    if (parsed.success) values[name] = parsed.data;
+    else
+      problems.push(
+        `${name} has to be ${entry.allowed}${entry.secret ? "" : `, not '${raw.slice(0, 80)}'`}.`,
+      );
+  }
+  return { values: values as Values, problems };
+}
