@@ -1,0 +1,41 @@
+/** The store over an open and migrated database: one reader, one line of writers, a repository per aggregate. */
+import type { Log } from "../core/platform.ts";
+import type { Store } from "../core/store.ts";
+import { closeDatabase, type Database } from "./database.ts";
+import { createFileRows } from "./files.ts";
+import { createHandedBackTurns } from "./handed-back.ts";
+import { Reader } from "./reader.ts";
+import { createSessions } from "./sessions.ts";
+import { createUsageLog } from "./usage.ts";
+import { WriteQueue } from "./write-queue.ts";
+
+export interface StoreOptions {
+  /** Belongs to the store from here on: `close()` closes it. */
+  database: Database;
+  log: Log;
+  now(): Date;
+  /** Takes work that goes on after a response. */
+  background(work: Promise<unknown>): void;
+}
+
+export function createStore(options: StoreOptions): Store {
+  const { database } = options;
+  const now = () => options.now();
+  const reader = new Reader(database);
+  const writer = new WriteQueue(database);
+  const usage = createUsageLog(writer, options);
+  return {
+    sessions: createSessions(reader, writer, now),
+    handedBack: createHandedBackTurns(reader, writer, now),
+    usage,
+    files: createFileRows(reader, writer, now),
+    async ping() {
+      await reader.rows("SELECT 1");
+    },
+    async close() {
+      await usage.flush();
+      await writer.drain();
+      closeDatabase(database);
+    },
+  };
+}
