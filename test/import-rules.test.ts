@@ -19,7 +19,8 @@ const MAY: Record<string, { own: string[]; packages: RegExp }> = {
   store: { own: ["core", "errors.ts"], packages: /^(drizzle-orm(\/.*)?|@libsql\/client\/web|zod)$/ },
   platform: {
     own: ["core", "errors.ts"],
-    packages: /^(just-bash\/browser|@libsql\/client(\/web)?|@logtape\/logtape|hono|@hono\/node-server)$/,
+    packages:
+      /^(just-bash\/browser|@libsql\/client(\/(web|sqlite3))?|@logtape\/logtape|hono|@hono\/node-server)$/,
   },
   agent: { own: ["core", "errors.ts"], packages: /^$/ },
   providers: {

@@ -1,0 +1,65 @@
+/** Log lines to stderr without ever waiting for it: a reader of our output that stalls must not stall the service. */
+import { write, writeSync } from "node:fs";
+
+const STDERR = 2;
+/** Characters that may wait; beyond it lines are dropped and counted. */
+const WAITING_LIMIT = 4 * 1024 * 1024;
+/** A pipe that is full for now, on a descriptor that does not block. */
+const RETRY_MS = 20;
+
+export interface LineWriter {
+  write(line: string): void;
+  /** Writes what is waiting, at once. For the end of the process. */
+  flush(): void;
+}
+
+/** One asynchronous write at a time; what comes meanwhile leaves together with the next. */
+export function createLineWriter(descriptor = STDERR): LineWriter {
+  let waiting = "";
+  let busy: Buffer | null = null;
+  let dropped = 0;
+
+  function take(): Buffer {
+    const text = dropped === 0 ? waiting : `${waiting}${dropped} log lines were dropped: nobody read them.\n`;
+    waiting = "";
+    dropped = 0;
+    return Buffer.from(text);
+  }
+
+  function pump(): void {
+    if (busy === null) {
+      if (waiting === "") return;
+      busy = take();
+    }
+    write(descriptor, busy, (error, written) => {
+      if (busy === null) return;
+      if (error?.code === "EAGAIN") {
+        setTimeout(pump, RETRY_MS).unref();
+        return;
+      }
+      // With stderr closed there is nobody left to tell.
+      busy = error || written >= busy.length ? null : busy.subarray(written);
+      pump();
+    });
+  }
+
+  return {
+    write(line) {
+      if (waiting.length > WAITING_LIMIT) {
+        dropped += 1;
+        return;
+      }
+      waiting += line;
+      // The first line of a turn takes those after it along.
+      if (busy === null && waiting.length === line.length) setImmediate(pump);
+    },
+    flush() {
+      if (waiting === "") return;
+      try {
+        writeSync(descriptor, take());
+      } catch {
+        // As above.
+      }
+    },
+  };
+}

@@ -1,0 +1,178 @@
+/** The platform of Node and Bun: a database file or server, the host's files and shell, and a process that is ours. */
+import { randomBytes } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join, relative, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Config } from "../config.ts";
+import type { Platform } from "../core/platform.ts";
+import type { Store } from "../core/store.ts";
+import { createLineWriter } from "./local-log.ts";
+import { createLocalTerminal } from "./local-terminal.ts";
+import { createLocalWorkspace } from "./local-workspace.ts";
+import { createLog } from "./log.ts";
+import type { LocalStoreHost, Service, StoreHost } from "./service.ts";
+import { createVirtualTerminal } from "./virtual-terminal.ts";
+import { createVirtualWorkspace } from "./virtual-workspace.ts";
+
+const MIGRATIONS = fileURLToPath(new URL("../../migrations/", import.meta.url));
+const OWNER_ONLY = 0o700;
+const SECRET_BYTES = 32;
+
+export interface Local {
+  platform: Platform;
+  store: Store;
+  /** Where the rows are, for people. */
+  database: string;
+  /** Waits for background work, as long as `graceMs`, then closes the database. */
+  close(graceMs: number): Promise<void>;
+  /** Writes the log lines that still wait. */
+  flushLog(): void;
+}
+
+/** Makes the folders, opens and migrates the database. Throws an Error with a sentence for what stands in the way. */
+export async function createLocalPlatform(config: Config, service: Service): Promise<Local> {
+  const dataDir = makeFolder("DATA_DIR", config.dataDir, OWNER_ONLY);
+  const secret = config.access.secretKey ?? serverSecret(join(dataDir, "secret.key"));
+  const writer = createLineWriter();
+  const log = createLog({
+    level: config.log.level,
+    format: config.log.format ?? (process.stderr.isTTY ? "pretty" : "json"),
+    secrets: [...service.secretsOf(config), secret],
+    write: writer.write,
+  });
+  const pending = new Set<Promise<unknown>>();
+  const now = () => new Date();
+  const background = (work: Promise<unknown>): void => {
+    const settled = work
+      .catch((error: unknown) => log("error", "background work failed", { error: String(error) }))
+      .finally(() => pending.delete(settled));
+    pending.add(settled);
+  };
+  const { store, database } = await openStore(config, dataDir, service, { log, now, background });
+  const agentHome = config.terminal === "virtual" ? virtualHome(store) : hostHome(config, dataDir);
+  return {
+    platform: { runtime: config.runtime, background, now, log, secret, ...agentHome },
+    store,
+    database,
+    async close(graceMs) {
+      await atMost(Promise.all(pending), graceMs);
+      await store.close();
+    },
+    flushLog: writer.flush,
+  };
+}
+
+type AgentHome = Pick<Platform, "files" | "terminal">;
+
+function hostHome(config: Config, dataDir: string): AgentHome {
+  const root = makeFolder("WORKSPACE", config.workspace);
+  const inside = relative(root, dataDir);
+  if (inside === "" || !(inside === ".." || inside.startsWith(`..${sep}`)))
+    throw new Error(
+      `DATA_DIR (${dataDir}) lies inside WORKSPACE (${root}), where the agent could change its own database. Move one of them.`,
+    );
+  const files = createLocalWorkspace(root);
+  if (config.terminal === "off") return { files: () => files };
+  const terminal = createLocalTerminal(root);
+  return { files: () => files, terminal: () => terminal };
+}
+
+function virtualHome(store: Store): AgentHome {
+  return {
+    files: (owner) => createVirtualWorkspace(store.files, owner),
+    terminal: (owner) => createVirtualTerminal(store.files, owner),
+  };
+}
+
+/** The native client is loaded only where there is a file, and none of the clients before it is known which one. */
+async function openStore(
+  config: Config,
+  dataDir: string,
+  service: Service,
+  host: Omit<StoreHost, "createClient">,
+): Promise<{ store: Store; database: string }> {
+  const { url } = config.database;
+  const file = join(dataDir, "dragoman.db");
+  const { createClient } = await (url === undefined
+    ? import("@libsql/client/sqlite3")
+    : import("@libsql/client/web"));
+  const database = url === undefined ? file : new URL(url).host;
+  try {
+    const store = await service.openLocalStore(config, {
+      ...host,
+      createClient,
+      file,
+      migrations: readMigrations(),
+    });
+    return { store, database };
+  } catch (cause) {
+    throw new Error(`The database ${database} cannot be used: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+function readMigrations(): LocalStoreHost["migrations"] {
+  const files = readdirSync(MIGRATIONS).filter((file) => file.endsWith(".sql"));
+  return files.map((file) => ({
+    name: file.slice(0, -4),
+    sql: readFileSync(join(MIGRATIONS, file), "utf8"),
+  }));
+}
+
+/** The folder's real path. */
+function makeFolder(setting: string, path: string, mode?: number): string {
+  try {
+    mkdirSync(path, { recursive: true, mode });
+    return realpathSync(path);
+  } catch (cause) {
+    throw new Error(`${setting}=${path} cannot be used as a folder (${reasonOf(cause)}).`, { cause });
+  }
+}
+
+/** The secret in a file that only its owner can read. Made whole or not at all, and by one of many processes. */
+function serverSecret(path: string): string {
+  try {
+    if (!existsSync(path)) {
+      const draft = `${path}.${randomBytes(6).toString("hex")}`;
+      writeFileSync(draft, `${randomBytes(SECRET_BYTES).toString("hex")}\n`, { mode: 0o600, flag: "wx" });
+      try {
+        linkSync(draft, path);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      } finally {
+        rmSync(draft);
+      }
+    }
+    chmodSync(path, 0o600);
+    const secret = readFileSync(path, "utf8").trim();
+    if (secret.length < SECRET_BYTES)
+      throw new Error("it is too short; delete it, and what it protects is lost");
+    return secret;
+  } catch (cause) {
+    throw new Error(`The secret key ${resolve(path)} cannot be used: ${reasonOf(cause)}`, { cause });
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return /^[A-Z0-9_]+$/.test(code ?? "") ? String(code) : (message ?? String(error));
+}
+
+export async function atMost(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const done = await Promise.race([work.then(() => true), late]);
+  clearTimeout(timer);
+  return done;
+}
