@@ -19,10 +19,10 @@ export function isConstraint(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_CONSTRAINT");
 }
 
-/** Another writer holds the lock: nothing was done, and the same work may be tried again. */
+/** Another writer holds the lock, or a server has too much to do: nothing was done, and the same may be tried again. */
 export function isBusy(error: unknown): boolean {
   const code = codeOf(error);
-  return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED");
+  return code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED") || httpStatus(error) === 429;
 }
 
 export function isTooLarge(error: unknown): boolean {
@@ -50,7 +50,7 @@ export function toStoreFault(error: unknown): unknown {
 
 function explain(error: unknown): ["unavailable" | "storage_full", string] | undefined {
   if (isBusy(error))
-    return ["unavailable", "The database is busy with another writer. Nothing was stored; try again."];
+    return ["unavailable", "The database is busy with others. Nothing was stored; try again."];
   if (isMissingTable(error))
     return [
       "unavailable",
@@ -101,15 +101,22 @@ function diskFault(error: unknown): ["unavailable" | "storage_full", string] {
 }
 
 function serverFault(error: unknown): ["unavailable", string] | undefined {
-  const status = /HTTP status (\d{3})/.exec(error instanceof Error ? error.message : "")?.[1];
-  if (status === "401" || status === "403")
+  const status = httpStatus(error);
+  if (status === 401 || status === 403)
     return ["unavailable", "The database server refused the credentials. Check LIBSQL_AUTH_TOKEN."];
-  if (status === undefined || status === "429" || status >= "500")
+  if (status === undefined || status >= 500)
     return [
       "unavailable",
-      "The database server answered with an error. Nothing is known to be stored; try again.",
+      "The database server answered with an error. It may not have stored this; try again.",
     ];
   return undefined;
+}
+
+/** The client says it in its message only. */
+function httpStatus(error: unknown): number | undefined {
+  if (codeOf(error) !== "SERVER_ERROR") return undefined;
+  const status = /HTTP status (\d{3})/.exec((error as Error).message)?.[1];
+  return status === undefined ? undefined : Number(status);
 }
 
 /** No connection: TypeError on Node, an error with a code on Bun, words on workerd; and a name when the deadline is over. */

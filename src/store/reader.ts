@@ -3,6 +3,11 @@ import type { InStatement, ResultSet, Row } from "@libsql/client/web";
 import type { Database } from "./database.ts";
 import { codeOf, isBusy, toStoreFault } from "./faults.ts";
 
+/** How long a read waits for its turn. Milliseconds. */
+const PATIENCE_MS = 5_000;
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 80;
+
 export class Reader {
   readonly #database: Database;
 
@@ -19,21 +24,21 @@ export class Reader {
     return this.#attempt(() => this.#database.read.batch(statements, "read"));
   }
 
-  /** One repeat: a reader is held up only while another process recovers or closes the file. */
+  /** A reader is held up while another process recovers or closes the file, or while a server has too many. */
   async #attempt<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      const { kind, read } = this.#database;
-      // Closed by another read's reconnect, not by the store's end.
-      const replaced = kind === "file" && codeOf(error) === "CLIENT_CLOSED" && !read.closed;
-      if (!isBusy(error) && !replaced) throw toStoreFault(error);
-      if (kind === "file" && !replaced) await read.reconnect();
-    }
-    try {
-      return await work();
-    } catch (error) {
-      throw toStoreFault(error);
+    const { kind, read } = this.#database;
+    let deadline: number | undefined;
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+      try {
+        return await work();
+      } catch (error) {
+        // Closed by another read's reconnect, not by the store's end.
+        const replaced = kind === "file" && codeOf(error) === "CLIENT_CLOSED" && !read.closed;
+        deadline ??= performance.now() + PATIENCE_MS;
+        if (!(isBusy(error) || replaced) || performance.now() + pause > deadline) throw toStoreFault(error);
+        if (kind === "file" && !replaced) await read.reconnect();
+      }
+      await new Promise((resolve) => setTimeout(resolve, pause));
     }
   }
 }

@@ -25,6 +25,7 @@ it.each([
   [failure("SQLITE_READONLY_DBMOVED"), "unavailable"],
   [failure("SERVER_ERROR", "Server returned HTTP status 503"), "unavailable"],
   [failure("SERVER_ERROR", "Server returned HTTP status 401"), "unavailable"],
+  [failure("SERVER_ERROR", "Server returned HTTP status 429"), "unavailable"],
   [failure("SQLITE_ERROR", "no such table: sessions"), "unavailable"],
   [new TypeError("fetch failed"), "unavailable"],
   [failure("ConnectionRefused"), "unavailable"],
