@@ -184,7 +184,7 @@ function parseDataUrl(url: string): { mediaType: string; base64: boolean; data: 
 }
 
 /** Plain base64, as every provider takes it: without the line breaks and the URL alphabet that some clients use. */
-function base64Of(data: string, param: string): string {
+export function base64Of(data: string, param: string): string {
   if (checkBase64(data) !== null)
     throw invalid(param, `${param} ${data === "" ? "is empty; it has to be" : "is not valid"} base64.`);
   let plain = data;

@@ -5,6 +5,7 @@
 import type { AgentEvent, ModelEvent } from "../core/event.ts";
 import type { Extra, Usage } from "../core/message.ts";
 import { FAMILY } from "./openai-chat-parts.ts";
+import { StepJoin } from "./step-join.ts";
 
 export type Piece =
   | { kind: "text" | "reasoning" | "refusal"; text: string; marks?: Marks | undefined }
@@ -28,9 +29,6 @@ type Open =
   | { kind: "call"; index: number; freeform: boolean; empty: boolean }
   | null;
 
-/** Written between what different steps say. */
-const STEP_BREAK = "\n\n";
-
 type Voice = "text" | "reasoning" | "refusal";
 
 /** The reply of one choice. */
@@ -39,11 +37,10 @@ export class ChoiceView {
   #step = -1;
   #open: Open[] = [];
   #calls = 0;
-  /** What each voice said last, the step in which it did, and whether a line ended there. */
-  readonly #said: Record<Voice, { step: number; endsLine: boolean }> = {
-    text: { step: -1, endsLine: true },
-    reasoning: { step: -1, endsLine: true },
-    refusal: { step: -1, endsLine: true },
+  readonly #voices: Record<Voice, StepJoin> = {
+    text: new StepJoin(),
+    reasoning: new StepJoin(),
+    refusal: new StepJoin(),
   };
 
   /** `legacy`: the client speaks the deprecated functions, whose replies have room for one call. */
@@ -97,17 +94,12 @@ export class ChoiceView {
       return { kind: "args", index: part.index, freeform: part.freeform, text: delta };
     }
     if (extra && extra.family === FAMILY)
-      return { kind: part.kind, text: this.#spaced(part.kind, delta), marks: extra.fields };
-    return delta === "" ? null : { kind: part.kind, text: this.#spaced(part.kind, delta) };
+      return { kind: part.kind, text: this.#joined(part.kind, delta), marks: extra.fields };
+    return delta === "" ? null : { kind: part.kind, text: this.#joined(part.kind, delta) };
   }
 
-  #spaced(voice: Voice, delta: string): string {
-    if (delta === "") return delta;
-    const said = this.#said[voice];
-    const text = said.step !== this.#step && !said.endsLine ? STEP_BREAK + delta : delta;
-    said.step = this.#step;
-    said.endsLine = delta.charCodeAt(delta.length - 1) === 10;
-    return text;
+  #joined(voice: Voice, delta: string): string {
+    return this.#voices[voice].push(this.#step, delta);
   }
 
   /** A call without arguments gets the empty object, since clients parse what they get. */
@@ -129,7 +121,7 @@ export class ChoiceView {
         return "content_filter";
       case "refusal":
         // Where the provider gives no words of refusal, the reason is all that tells of it.
-        return this.#said.refusal.step === -1 ? "content_filter" : "stop";
+        return !this.#voices.refusal.spoke ? "content_filter" : "stop";
       case "tool-calls":
         return this.#calls > 0 ? called : "stop";
       default:
