@@ -123,6 +123,9 @@ function authority(url: string): string {
   return end === -1 ? url.slice(start) : url.slice(start, end);
 }
 
+/** Ids of models may hold slashes (`openai/gpt-oss-120b`), which SDKs encode. */
+const MODELS = ["/v1/models/", "/openai/v1/models/", "/v1/v1/models/"];
+
 /**
  * One spelling per path, so that what is decided about a path holds for all that reaches its route: an empty
  * or dot segment, a backslash or an encoded slash, backslash, dot or NUL leads nowhere.
@@ -134,8 +137,7 @@ function checkPath(url: string): void {
   for (let i = start; i < url.length; i++) {
     const c = url.charCodeAt(i);
     if (c === 63 /* ? */ || c === 35 /* # */) break;
-    if (c === 92 /* \ */ || (c === 37 /* % */ && isHidden(url.slice(i + 1, i + 3).toLowerCase())))
-      throw noPath();
+    if (c === 92 /* \ */ || (c === 37 /* % */ && isHidden(url, start, i))) throw noPath();
     if (c === 47 /* / */) {
       if (i > start && i === segment + 1) throw noPath();
       segment = i;
@@ -146,8 +148,10 @@ function checkPath(url: string): void {
   }
 }
 
-function isHidden(code: string): boolean {
-  return code === "2f" || code === "5c" || code === "2e" || code === "00";
+function isHidden(url: string, start: number, at: number): boolean {
+  const code = url.slice(at + 1, at + 3).toLowerCase();
+  if (code === "2f") return !MODELS.some((prefix) => url.startsWith(prefix, start));
+  return code === "5c" || code === "2e" || code === "00";
 }
 
 function noPath(): AppError {

@@ -43,7 +43,7 @@ export function modelRoutes(services: Services): Hono<AppEnv> {
       );
     })
     .get("/:id{.+}", async (c) => {
-      const id = decodeURIComponent(c.req.param("id"));
+      const id = c.req.param("id");
       const model = (await all(c)).find((known) => known.id === id);
       if (!model)
         throw new AppError(
