@@ -1,0 +1,3 @@
+import { matrix } from "./matrix.ts";
+
+matrix("bun", 0);
