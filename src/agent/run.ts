@@ -56,13 +56,16 @@ export function run(input: RunInput, signal: AbortSignal): AsyncGenerator<AgentE
   return new Run(input, new Clock(input.limits.timeoutMs, signal)).events();
 }
 
+/** Made once: without a reason every abort makes an exception with its stack, which is dear for something that no one reads. */
+const OVER = new DOMException("The run is over.", "AbortError");
+
 /** The run's own signal: aborted by the caller, by the end of the run, or when its time is over. */
 class Clock {
   readonly #controller = new AbortController();
   readonly #caller: AbortSignal;
   readonly #ms: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  readonly #abort = () => this.#controller.abort();
+  readonly #abort = () => this.#controller.abort(OVER);
   timedOut = false;
 
   constructor(ms: number, caller: AbortSignal) {

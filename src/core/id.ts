@@ -14,9 +14,17 @@ export type IdPrefix =
   | "note"
   | "img";
 
+const LENGTH = 32;
+/** Random bytes are fetched for many ids at once, since the call costs more than they do; each is used for one id. */
+const pool = new Uint8Array(64 * LENGTH);
+let next = pool.length;
+
 export function createId(prefix: IdPrefix): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  if (next === pool.length) {
+    crypto.getRandomValues(pool);
+    next = 0;
+  }
   let out = prefix === "chatcmpl" ? "chatcmpl-" : `${prefix}_`;
-  for (const byte of bytes) out += ALPHABET[byte & 31];
+  for (const end = next + LENGTH; next < end; next++) out += ALPHABET[(pool[next] as number) & 31];
   return out;
 }

@@ -50,7 +50,10 @@ export function defineTool<Args>(tool: Tool<Args>): Tool {
 
 const specs = new WeakMap<Tool, ToolSpec>();
 
-/** The tool as a model sees it. Made once: the schema conversion is the dear part of a small request. */
+/**
+ * The tool as a model sees it. Made once, since the schema conversion is the dear part of a small request, and frozen, so
+ * that adapters may remember what they made of it.
+ */
 export function toolSpec(tool: Tool): ToolSpec {
   let spec = specs.get(tool);
   if (!spec) {
@@ -58,7 +61,12 @@ export function toolSpec(tool: Tool): ToolSpec {
       string,
       unknown
     >;
-    spec = { kind: "function", name: tool.name, description: tool.description, parameters };
+    spec = Object.freeze<ToolSpec>({
+      kind: "function",
+      name: tool.name,
+      description: tool.description,
+      parameters,
+    });
     specs.set(tool, spec);
   }
   return spec;

@@ -25,6 +25,9 @@ export function frontDoor<Wire>(codec: Codec<Wire>, services: Services): Handler
     const ask = await askOf(c, codec.door, decoded, services);
     const hold = c.req.header("x-on-disconnect") === "continue";
     const replies = await openReplies(c, ask, decoded, services, hold);
+    // Given to the response at once: Hono's own way of setting them one by one costs a Headers object more.
+    const headers: Record<string, string> = { "x-run-id": ask.runId, "x-upstream-model": ask.target.model };
+    if (replies.sessionId !== undefined) headers["x-session-id"] = replies.sessionId;
     const meta: ReplyMeta = {
       model: decoded.request.model,
       requestId: c.get("requestId"),
@@ -33,12 +36,10 @@ export function frontDoor<Wire>(codec: Codec<Wire>, services: Services): Handler
       agentEvents: c.req.header("x-agent-events") === "1",
       echo: decoded.echo,
     };
-    c.header("x-run-id", ask.runId);
-    c.header("x-upstream-model", ask.target.model);
     c.set("runId", ask.runId);
     return decoded.stream
-      ? streamed(c, codec, meta, replies, hold, services)
-      : whole(c, codec, meta, replies);
+      ? streamed(codec, meta, replies, headers, hold, services)
+      : whole(codec, meta, replies, headers);
   };
 }
 
@@ -92,6 +93,7 @@ interface Reply {
 
 interface Replies {
   each: Reply[];
+  sessionId: string | undefined;
   /** Ends the runs: the client has gone. */
   cancel(): void;
 }
@@ -110,14 +112,16 @@ async function openReplies(
     if (client.aborted) cancel();
     else client.addEventListener("abort", cancel, { once: true });
   }
+  let sessionId: string | undefined;
   const starts = Array.from({ length: decoded.choices }, async (_, choice) => {
     const asked = choice === 0 ? ask : { ...ask, runId: createId("run") };
     const started = await startRun(services.agent, asked, controller.signal);
-    if (started.sessionId !== undefined) c.header("x-session-id", started.sessionId);
+    sessionId = started.sessionId;
     return peek(started.events);
   });
   try {
-    return { each: await Promise.all(starts), cancel };
+    const each = await Promise.all(starts);
+    return { each, sessionId, cancel };
   } catch (error) {
     cancel();
     throw error;
@@ -137,7 +141,12 @@ async function peek(events: AsyncGenerator<AgentEvent, void, void>): Promise<Rep
   }
 }
 
-async function whole<Wire>(c: Context<AppEnv>, codec: Codec<Wire>, meta: ReplyMeta, replies: Replies) {
+async function whole<Wire>(
+  codec: Codec<Wire>,
+  meta: ReplyMeta,
+  replies: Replies,
+  headers: Record<string, string>,
+): Promise<Response> {
   const collector = codec.collector(meta);
   const collect = async ({ head, rest }: Reply, choice: number) => {
     const push = (event: AgentEvent) => {
@@ -154,17 +163,18 @@ async function whole<Wire>(c: Context<AppEnv>, codec: Codec<Wire>, meta: ReplyMe
     replies.cancel();
     throw error;
   }
-  return c.json(collector.body());
+  headers["content-type"] = "application/json";
+  return new Response(JSON.stringify(collector.body()), { headers });
 }
 
 function streamed<Wire>(
-  c: Context<AppEnv>,
   codec: Codec<Wire>,
   meta: ReplyMeta,
   replies: Replies,
+  headers: Record<string, string>,
   hold: boolean,
   { platform }: Services,
-) {
+): Response {
   const encoder = codec.encoder(meta);
   const frames =
     replies.each.length === 1 ? framesOf(replies.each[0] as Reply, encoder) : merged(replies.each, encoder);
@@ -178,10 +188,10 @@ function streamed<Wire>(
     hold,
     log: platform.log,
   });
-  c.header("content-type", "text/event-stream; charset=utf-8");
-  c.header("cache-control", "no-cache");
-  c.header("x-accel-buffering", "no");
-  return c.body(body);
+  headers["content-type"] = "text/event-stream; charset=utf-8";
+  headers["cache-control"] = "no-cache";
+  headers["x-accel-buffering"] = "no";
+  return new Response(body, { headers });
 }
 
 type Encode = { push(event: AgentEvent, choice?: number): string };

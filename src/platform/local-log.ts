@@ -6,6 +6,8 @@ const STDERR = 2;
 const WAITING_LIMIT = 4 * 1024 * 1024;
 /** A pipe that is full for now, on a descriptor that does not block. */
 const RETRY_MS = 20;
+/** How long a line waits for others: each write wakes another thread, which costs more than the line. */
+const GATHER_MS = 20;
 
 export interface LineWriter {
   write(line: string): void;
@@ -13,11 +15,21 @@ export interface LineWriter {
   flush(): void;
 }
 
-/** One asynchronous write at a time; what comes meanwhile leaves together with the next. */
+/** One asynchronous write at a time, with all lines that came within {@link GATHER_MS} or while the last one went on. */
 export function createLineWriter(descriptor = STDERR): LineWriter {
   let waiting = "";
   let busy: Buffer | null = null;
   let dropped = 0;
+  let scheduled = false;
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    setTimeout(() => {
+      scheduled = false;
+      if (busy === null) pump();
+    }, GATHER_MS);
+  }
 
   function take(): Buffer {
     const text = dropped === 0 ? waiting : `${waiting}${dropped} log lines were dropped: nobody read them.\n`;
@@ -39,7 +51,8 @@ export function createLineWriter(descriptor = STDERR): LineWriter {
       }
       // With stderr closed there is nobody left to tell.
       busy = error || written >= busy.length ? null : busy.subarray(written);
-      pump();
+      if (busy !== null) pump();
+      else if (waiting !== "") schedule();
     });
   }
 
@@ -50,8 +63,7 @@ export function createLineWriter(descriptor = STDERR): LineWriter {
         return;
       }
       waiting += line;
-      // The first line of a turn takes those after it along.
-      if (busy === null && waiting.length === line.length) setImmediate(pump);
+      if (busy === null) schedule();
     },
     flush() {
       if (waiting === "") return;

@@ -12,6 +12,7 @@ import { limitBreakpoints, markForCaching } from "./anthropic-cache.ts";
 import { writeConversation } from "./anthropic-content.ts";
 import { FAMILY, own } from "./anthropic-media.ts";
 import { type ModelTraits, planThinking, traitsOf } from "./anthropic-model.ts";
+import { rememberTools } from "./sdk-post.ts";
 
 /** The Messages API, with the sampling that its newest version has no longer. */
 export type Body = MessageCreateParamsStreaming & {
@@ -42,7 +43,7 @@ export function writeRequest(request: ModelRequest): Body {
   if (format.instruction !== undefined) system.push({ type: "text", text: format.instruction });
   if (system.length > 0) body.system = system;
   if (request.tools.length > 0) {
-    body.tools = request.tools.map((tool) => writeTool(tool, traits, native));
+    body.tools = request.tools.map((tool) => remembered(tool, () => writeTool(tool, traits, native)));
     const choice = writeToolChoice(request);
     if (choice) body.tool_choice = choice;
   }
@@ -108,6 +109,9 @@ function writeSettings(body: Body, settings: Settings, native: boolean): void {
   if (topK !== undefined) body.top_k = topK;
   if (stop && stop.length > 0) body.stop_sequences = stop;
 }
+
+/** The agent's own tools are not strict, so neither the model nor the door matters to how they are written. */
+const remembered = rememberTools<ToolUnion>();
 
 function writeTool(tool: ToolSpec, traits: ModelTraits, native: boolean): ToolUnion {
   if (tool.kind === "builtin" && tool.family === FAMILY) return tool.entry as unknown as ToolUnion;

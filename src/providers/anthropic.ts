@@ -5,6 +5,7 @@ import { AppError } from "../errors.ts";
 import { FAMILY } from "./anthropic-media.ts";
 import { type Body, writeCountRequest, writeRequest } from "./anthropic-request.ts";
 import { AnthropicDecoder } from "./anthropic-stream.ts";
+import { createSdkPost, type SdkPost, type SdkPostExtras } from "./sdk-post.ts";
 import { type AdapterOptions, streamUpstream, upstreamError } from "./upstream.ts";
 
 const BASE_URL = "https://api.anthropic.com";
@@ -28,11 +29,18 @@ class AnthropicAdapter implements ModelAdapter {
   readonly #options: AdapterOptions;
   readonly #client: Anthropic;
   readonly #oauth: boolean;
+  readonly #stream: SdkPost;
 
   constructor(options: AdapterOptions) {
     this.#options = options;
     this.#oauth = options.key.startsWith(OAUTH_PREFIX);
     this.#client = new Anthropic(clientOptions(options, this.#oauth));
+    this.#stream = createSdkPost({
+      client: this.#client,
+      errors: Anthropic.APIError,
+      path: "/v1/messages",
+      fetch: options.fetch ?? fetch,
+    });
   }
 
   async *stream(request: ModelRequest, signal: AbortSignal) {
@@ -44,7 +52,7 @@ class AnthropicAdapter implements ModelAdapter {
         key,
         open: (attempt) => {
           body ??= writeRequest(request);
-          return this.#post("/v1/messages", body, request, attempt).asResponse();
+          return this.#stream(body, attempt, this.#extras(request, body));
         },
         decoder: () => new AnthropicDecoder(),
       },
@@ -75,25 +83,28 @@ class AnthropicAdapter implements ModelAdapter {
   async countTokens(request: ModelRequest, signal: AbortSignal): Promise<number> {
     return this.#once(signal, async (timeout) => {
       const body = writeCountRequest(request);
-      const counted = await this.#post("/v1/messages/count_tokens", body, request, signal, timeout);
+      const counted = await this.#count(body, request, signal, timeout);
       if (typeof counted?.input_tokens === "number") return counted.input_tokens;
       throw new AppError("upstream_unreachable", "Anthropic's token counter answered without a count.");
     });
   }
 
-  /**
-   * The client's own `post`, as `messages.create` calls it: that one writes a line to the console for each request to a
-   * model which is to be retired, and takes fields named like its options out of the body.
-   */
-  #post(path: string, body: object, request: ModelRequest, signal: AbortSignal, timeout?: number) {
-    const passed = request.headers?.family === FAMILY ? request.headers.fields : {};
-    return this.#client.post<{ input_tokens?: number } | undefined>(path, {
+  /** The client's own `post`, since `messages.countTokens` takes fields named like its options out of the body. */
+  #count(body: object, request: ModelRequest, signal: AbortSignal, timeout: number) {
+    return this.#client.post<{ input_tokens?: number } | undefined>("/v1/messages/count_tokens", {
       body,
+      ...this.#extras(request, body),
+      signal,
+      timeout,
+    });
+  }
+
+  #extras(request: ModelRequest, body: object): SdkPostExtras {
+    const passed = request.headers?.family === FAMILY ? request.headers.fields : {};
+    return {
       headers: this.#headers(passed, body),
       query: passed["anthropic-beta"] === undefined ? undefined : { beta: "true" },
-      signal,
-      ...(timeout === undefined ? {} : { timeout }),
-    });
+    };
   }
 
   #headers(passed: Record<string, string>, body: object): Record<string, string> {

@@ -7,6 +7,10 @@ import {
   type Wire,
   writeMessages,
 } from "./chat-completions-messages.ts";
+import { rememberTools } from "./sdk-post.ts";
+
+/** A function, and the agent's own tools are nothing else, is written alike in every dialect. */
+const remembered = rememberTools<Wire>();
 
 /** OpenAI refuses longer ids of end users. Characters. */
 const USER_LIMIT = 64;
@@ -24,7 +28,9 @@ export function writeRequest(request: ModelRequest, dialect: ChatDialect): Wire 
   body.stream_options = { ...(own?.stream_options as Wire | undefined), include_usage: true };
 
   if (request.tools.length > 0) {
-    body.tools = request.tools.map((tool, index) => writeTool(tool, `tools[${index}]`, dialect));
+    body.tools = request.tools.map((tool, index) =>
+      remembered(tool, () => writeTool(tool, `tools[${index}]`, dialect)),
+    );
     if (request.toolChoice) body.tool_choice = writeToolChoice(request, dialect);
     if (request.parallelTools !== undefined) body.parallel_tool_calls = request.parallelTools;
   }

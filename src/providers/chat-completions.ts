@@ -5,30 +5,25 @@ import { AppError } from "../errors.ts";
 import type { ChatDialect, Wire } from "./chat-completions-messages.ts";
 import { writeRequest } from "./chat-completions-request.ts";
 import { ChatDecoder } from "./chat-completions-stream.ts";
+import type { SdkPost } from "./sdk-post.ts";
 import { type AdapterOptions, type Fetch, streamUpstream, upstreamError } from "./upstream.ts";
 
 /** The SDK's own clock must never be the one that rings: `streamUpstream` watches. Milliseconds. */
 export const SDK_TIMEOUT_MS = 24 * 60 * 60 * 1000;
-
-export interface SendOptions {
-  signal: AbortSignal;
-  headers?: Record<string, string>;
-}
 
 export function streamChat(
   request: ModelRequest,
   signal: AbortSignal,
   dialect: ChatDialect,
   { key, limits }: AdapterOptions,
-  send: (body: Wire, options: SendOptions) => Promise<Response>,
+  post: SdkPost,
 ): AsyncGenerator<ModelEvent, void, void> {
   const { provider } = dialect;
   let body: Wire | undefined;
   const open = async (aborted: AbortSignal) => {
     body ??= writeRequest(request, dialect);
-    const options: SendOptions = { signal: aborted };
-    if (request.headers?.family === "openai-chat") options.headers = request.headers.fields;
-    return send(body, options);
+    const headers = request.headers?.family === "openai-chat" ? request.headers.fields : undefined;
+    return post(body, aborted, headers && { headers });
   };
   const decoder = () => new ChatDecoder(provider, request.model);
   return streamUpstream({ provider, key, open, decoder }, limits, signal);

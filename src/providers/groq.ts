@@ -3,6 +3,7 @@ import Groq from "groq-sdk";
 import type { ModelAdapter } from "../core/model.ts";
 import { fetchWithPlainErrors, listChat, SDK_TIMEOUT_MS, streamChat } from "./chat-completions.ts";
 import type { ChatDialect } from "./chat-completions-messages.ts";
+import { createSdkPost } from "./sdk-post.ts";
 import type { AdapterOptions } from "./upstream.ts";
 
 const BASE_URL = "https://api.groq.com";
@@ -22,20 +23,24 @@ export const GROQ_DIALECT: ChatDialect = {
 };
 
 export function createGroqAdapter(options: AdapterOptions): ModelAdapter {
+  const plainErrors = fetchWithPlainErrors(options.fetch ?? fetch);
   const client = new Groq({
     apiKey: options.key,
     baseURL: (options.baseUrl ?? BASE_URL).replace(SDK_PATH, ""),
     maxRetries: 0,
     timeout: SDK_TIMEOUT_MS,
     logLevel: "off",
-    fetch: fetchWithPlainErrors(options.fetch ?? fetch),
+    fetch: plainErrors,
+  });
+  const post = createSdkPost({
+    client,
+    errors: Groq.APIError,
+    path: "/openai/v1/chat/completions",
+    fetch: plainErrors,
   });
   return {
     provider: "groq",
-    stream: (request, signal) =>
-      streamChat(request, signal, GROQ_DIALECT, options, (body, send) =>
-        client.chat.completions.create(body as never, send).asResponse(),
-      ),
+    stream: (request, signal) => streamChat(request, signal, GROQ_DIALECT, options, post),
     models: (signal) => listChat("groq", options.key, signal, () => client.models.list({ signal })),
   };
 }

@@ -3,6 +3,7 @@ import OpenAI from "openai";
 import type { ModelAdapter } from "../core/model.ts";
 import { fetchWithPlainErrors, listChat, SDK_TIMEOUT_MS, streamChat } from "./chat-completions.ts";
 import type { ChatDialect } from "./chat-completions-messages.ts";
+import { createSdkPost } from "./sdk-post.ts";
 import type { AdapterOptions } from "./upstream.ts";
 
 const BASE_URL = "https://api.openai.com/v1";
@@ -11,6 +12,7 @@ const OFFICIAL_HOST = /(^|\.)api\.openai\.com$|\.openai\.azure\.com$/;
 
 export function createOpenAIAdapter(options: AdapterOptions): ModelAdapter {
   const baseURL = options.baseUrl ?? BASE_URL;
+  const plainErrors = fetchWithPlainErrors(options.fetch ?? fetch);
   // Nothing may come from the environment: keys and addresses are the caller's and the configuration's.
   const client = new OpenAI({
     apiKey: options.key,
@@ -22,15 +24,18 @@ export function createOpenAIAdapter(options: AdapterOptions): ModelAdapter {
     maxRetries: 0,
     timeout: SDK_TIMEOUT_MS,
     logLevel: "off",
-    fetch: fetchWithPlainErrors(options.fetch ?? fetch),
+    fetch: plainErrors,
+  });
+  const post = createSdkPost({
+    client,
+    errors: OpenAI.APIError,
+    path: "/chat/completions",
+    fetch: plainErrors,
   });
   const dialect = openAIDialect(baseURL);
   return {
     provider: "openai",
-    stream: (request, signal) =>
-      streamChat(request, signal, dialect, options, (body, send) =>
-        client.chat.completions.create(body as never, send).asResponse(),
-      ),
+    stream: (request, signal) => streamChat(request, signal, dialect, options, post),
     models: (signal) => listChat("openai", options.key, signal, () => client.models.list({ signal })),
   };
 }

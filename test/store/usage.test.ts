@@ -114,3 +114,25 @@ it("keeps the newest rows while the database fails, says so once, and goes on by
   closeDatabase(database);
   await backend.close();
 });
+
+it("a wait whose row has been written leaves younger rows to theirs, so that they are written together", async () => {
+  vi.useFakeTimers();
+  try {
+    const batch = vi.fn(async () => []);
+    const options = { log: () => {}, now, background: (work: Promise<unknown>) => void work, waitMs: 100 };
+    const log = createUsageLog({ batch } as unknown as WriteQueue, options);
+    log.record(row("a"));
+    await vi.advanceTimersByTimeAsync(60);
+    log.record(row("b"));
+    await vi.advanceTimersByTimeAsync(50);
+    expect(batch).toHaveBeenCalledTimes(1);
+    log.record(row("c"));
+    await vi.advanceTimersByTimeAsync(60);
+    log.record(row("d"));
+    expect(batch).toHaveBeenCalledTimes(1);
+    await vi.advanceTimersByTimeAsync(40);
+    expect(batch).toHaveBeenCalledTimes(2);
+  } finally {
+    vi.useRealTimers();
+  }
+});
