@@ -14,6 +14,7 @@ import { promisify } from "node:util";
 import { createClient } from "@libsql/client/web";
 import { openRemoteDatabase } from "../src/store/database.ts";
 import { createStore } from "../src/store/store.ts";
+import { bunPath } from "./runtimes.ts";
 import { hasSqld, startSqld } from "./sqld.ts";
 
 export const RUNTIMES = ["node", "bun", "workerd"] as const;
@@ -45,7 +46,6 @@ export function startService({ runtime, env = {} }: ServiceOptions): Promise<Ser
 }
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const bin = (name: string) => join(ROOT, "node_modules/.bin", name);
 /** Fit for AUTH=key on Workers, where everybody could call. */
 const SECRET = "a-secret-of-the-tests-with-enough-characters";
 /** The banner's line, and the word of workerd. */
@@ -56,11 +56,21 @@ const run = promisify(execFile);
 async function startProcess(runtime: "node" | "bun", env: Record<string, string>): Promise<Service> {
   const folder = await mkdtemp(join(tmpdir(), "dragoman-service-"));
   const workspace = join(folder, "workspace");
-  const child = spawn(bin(runtime), [join(ROOT, `src/entry/${runtime}.ts`)], {
-    cwd: folder,
-    env: { PATH: process.env.PATH, PORT: "0", DATA_DIR: join(folder, "data"), WORKSPACE: workspace, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const child = spawn(
+    runtime === "node" ? process.execPath : bunPath(),
+    [join(ROOT, `src/entry/${runtime}.ts`)],
+    {
+      cwd: folder,
+      env: {
+        PATH: process.env.PATH,
+        PORT: "0",
+        DATA_DIR: join(folder, "data"),
+        WORKSPACE: workspace,
+        ...env,
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    },
+  );
   const heard = listen(child, [child.stdout, child.stderr], LISTENS);
   const url = await heard.match;
   return {
@@ -140,12 +150,15 @@ async function bundle(folder: string): Promise<void> {
   const args = ["deploy", "--dry-run", "--outdir", folder];
   // Without this it waits for a server that counts its users.
   const env = { PATH: process.env.PATH, HOME: folder, WRANGLER_SEND_METRICS: "false" };
-  await run(bin("node"), [bin("wrangler"), ...args], { cwd: ROOT, env });
+  await run(process.execPath, [join(ROOT, "node_modules/wrangler/bin/wrangler.js"), ...args], {
+    cwd: ROOT,
+    env,
+  });
 }
 
 async function migrate(url: string): Promise<void> {
   const env = { PATH: process.env.PATH, LIBSQL_URL: url };
-  await run(bin("node"), [join(ROOT, "src/entry/migrate.ts")], { cwd: tmpdir(), env });
+  await run(process.execPath, [join(ROOT, "src/entry/migrate.ts")], { cwd: tmpdir(), env });
 }
 
 async function workerdConfig(vars: Record<string, string>): Promise<string> {

@@ -6,6 +6,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { bunPath } from "../runtimes.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -29,7 +30,7 @@ export function startProcess(
   env: Record<string, string> = {},
   folder = newFolder(),
 ): ServiceProcess {
-  const command = runtime === "node" ? process.execPath : join(ROOT, "node_modules/.bin/bun");
+  const command = runtime === "node" ? process.execPath : bunPath();
   const child = spawn(command, [join(ROOT, `src/entry/${runtime}.ts`)], {
     cwd: folder,
     env: { PATH: process.env.PATH, HOME: folder, PORT: "0", ...env },
