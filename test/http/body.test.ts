@@ -58,7 +58,8 @@ test("any JSON value arrives as it was sent, in one piece or many", async () => 
       fc.array(fc.nat(), { maxLength: 8 }),
       async (value, places) => {
         const text = JSON.stringify(value);
-        const expected = JSON.parse(text);
+        // The one key that is never passed on; a test of its own says so.
+        const expected = JSON.parse(text, (key, entry) => (key === "__proto__" ? undefined : entry));
         const limits = { ...LIMITS, limit: 1024 * 1024 };
         expect(await readJson(request(text), limits)).toEqual(expected);
         expect(await readJson(request(cut(encoder.encode(text), places), {}, false), limits)).toEqual(
