@@ -4,7 +4,8 @@ import type { StopReason, Usage } from "../core/message.ts";
 import { AppError } from "../errors.ts";
 import { type Block, extraOf, type Fields, openBlock, putPresent } from "./anthropic-block.ts";
 import type { SseEvent } from "./sse.ts";
-import { parseEvent, type UpstreamDecoder } from "./upstream.ts";
+import type { UpstreamDecoder } from "./upstream.ts";
+import { parseEvent } from "./upstream-error.ts";
 
 /** As far as it is read here; the SDK's types promise fields that older servers and stand-ins leave out. */
 interface WireEvent {

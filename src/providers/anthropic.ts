@@ -6,7 +6,8 @@ import { FAMILY } from "./anthropic-media.ts";
 import { type Body, writeCountRequest, writeRequest } from "./anthropic-request.ts";
 import { AnthropicDecoder } from "./anthropic-stream.ts";
 import { createSdkPost, type SdkPost, type SdkPostExtras } from "./sdk-post.ts";
-import { type AdapterOptions, streamUpstream, upstreamError } from "./upstream.ts";
+import { type AdapterOptions, streamUpstream } from "./upstream.ts";
+import { upstreamError } from "./upstream-error.ts";
 
 const BASE_URL = "https://api.anthropic.com";
 /** The clock is watched in upstream.ts; the SDK's own is set to the longest that a timer takes. Milliseconds. */

@@ -9,7 +9,8 @@ import { CallAssembler, type WireCallDelta } from "./chat-completions-calls.ts";
 import { chunkError, readUsage, stopOf } from "./chat-completions-end.ts";
 import { mergeDetails, type ReasoningDetail } from "./chat-completions-reasoning.ts";
 import type { SseEvent } from "./sse.ts";
-import { parseEvent, type UpstreamDecoder } from "./upstream.ts";
+import type { UpstreamDecoder } from "./upstream.ts";
+import { parseEvent } from "./upstream-error.ts";
 
 /** What is read of a chunk. Nothing of it can be relied on before it has been looked at. */
 export interface WireChunk {

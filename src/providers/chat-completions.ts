@@ -6,7 +6,8 @@ import type { ChatDialect, Wire } from "./chat-completions-messages.ts";
 import { writeRequest } from "./chat-completions-request.ts";
 import { ChatDecoder } from "./chat-completions-stream.ts";
 import type { SdkPost } from "./sdk-post.ts";
-import { type AdapterOptions, type Fetch, streamUpstream, upstreamError } from "./upstream.ts";
+import { type AdapterOptions, type Fetch, streamUpstream } from "./upstream.ts";
+import { upstreamError } from "./upstream-error.ts";
 
 /** The SDK's own clock must never be the one that rings: `streamUpstream` watches. Milliseconds. */
 export const SDK_TIMEOUT_MS = 24 * 60 * 60 * 1000;

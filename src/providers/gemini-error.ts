@@ -1,6 +1,6 @@
 /** What Gemini says when it refuses, as our error: from an HTTP reply or from the middle of a stream. */
 import { AppError } from "../errors.ts";
-import { redact, retryAfterOf } from "./upstream.ts";
+import { redact, retryAfterOf } from "./upstream-error.ts";
 
 /** `google.rpc.Status`, as the API writes it into `{error}`. */
 interface RpcStatus {

@@ -12,7 +12,8 @@ import type { StopReason, Usage } from "../core/message.ts";
 import { AppError } from "../errors.ts";
 import { statusError, statusOf } from "./gemini-error.ts";
 import type { SseEvent } from "./sse.ts";
-import { parseEvent, type UpstreamDecoder } from "./upstream.ts";
+import type { UpstreamDecoder } from "./upstream.ts";
+import { parseEvent } from "./upstream-error.ts";
 
 interface UsageMetadata {
   promptTokenCount?: number;

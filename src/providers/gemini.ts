@@ -13,7 +13,8 @@ import { replyError } from "./gemini-error.ts";
 import { modelId } from "./gemini-model.ts";
 import { type GeminiParameters, toParameters } from "./gemini-request.ts";
 import { GeminiDecoder } from "./gemini-stream.ts";
-import { type AdapterOptions, type Fetch, streamUpstream, upstreamError } from "./upstream.ts";
+import { type AdapterOptions, type Fetch, streamUpstream } from "./upstream.ts";
+import { upstreamError } from "./upstream-error.ts";
 
 const API_VERSION = "v1beta";
 const BASE_URL = "https://generativelanguage.googleapis.com";

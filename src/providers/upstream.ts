@@ -9,6 +9,7 @@ import type { ModelEvent } from "../core/event.ts";
 import type { ProviderName } from "../core/message.ts";
 import { AppError, toFault } from "../errors.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
+import { parseEvent, QUOTE_LIMIT, upstreamError, VENDOR_NAMES } from "./upstream-error.ts";
 
 /** How long an upstream may be silent, and how often it is asked again. Milliseconds. */
 export interface UpstreamLimits {
@@ -52,13 +53,6 @@ export interface UpstreamCall {
   decoder(): UpstreamDecoder;
 }
 
-const NAMES: Record<ProviderName, string> = {
-  anthropic: "Anthropic",
-  groq: "Groq",
-  openai: "OpenAI",
-  gemini: "Gemini",
-};
-
 /** Statuses after which the same request may succeed. */
 const RETRYABLE = new Set([408, 429, 500, 502, 503, 504, 529]);
 /** A longer wait than this is the caller's to decide: the fault goes out at once with its `retry-after`. Seconds. */
@@ -66,8 +60,6 @@ const LONGEST_WAIT = 5;
 const RETRY_WAIT_MS = 250;
 /** After `done`, the rest of the body gets this long to end, so that its connection can be used again. */
 const DRAIN_MS = 1_000;
-/** Characters of an upstream's own words that go into a message. */
-const QUOTE_LIMIT = 500;
 
 export async function* streamUpstream(
   call: UpstreamCall,
@@ -217,13 +209,13 @@ class Connection {
     const start = text.slice(0, QUOTE_LIMIT);
     return new AppError(
       "upstream_unreachable",
-      `${NAMES[this.#call.provider]} answered with ${type || "no content type"} instead of an event stream. Check the base URL configured for it.${start && ` It began: ${start}`}`,
+      `${VENDOR_NAMES[this.#call.provider]} answered with ${type || "no content type"} instead of an event stream. Check the base URL configured for it.${start && ` It began: ${start}`}`,
     );
   }
 
   explain(error: unknown): AppError {
     if (this.#caller.aborted) return cancelled();
-    const name = NAMES[this.#call.provider];
+    const name = VENDOR_NAMES[this.#call.provider];
     if (this.#timedOut) {
       const [ms, when] =
         this.#timedOut === "first"
@@ -273,7 +265,7 @@ function cancelled(): AppError {
 function cutOff(provider: ProviderName, cause?: unknown): AppError {
   return new AppError(
     "upstream_unreachable",
-    `${NAMES[provider]} closed the connection before its reply was complete. Send the request again.`,
+    `${VENDOR_NAMES[provider]} closed the connection before its reply was complete. Send the request again.`,
     { cause },
   );
 }
@@ -300,110 +292,4 @@ function sleep(ms: number, signal: AbortSignal): Promise<boolean> {
     }, ms);
     signal.addEventListener("abort", stop, { once: true });
   });
-}
-
-/** The shape that the errors of all four SDKs share as far as they have it. */
-interface SdkError {
-  status?: number;
-  message?: string;
-  headers?: { get?(name: string): string | null } | Record<string, string>;
-  error?: unknown;
-  name?: string;
-}
-
-/**
- * What an SDK threw, or an upstream said in its stream, as our error: the upstream's own status and sentence, without
- * the key. Own errors (AppError) pass unchanged but for the key.
- */
-export function upstreamError(error: unknown, provider: ProviderName, key: string): AppError {
-  if (error instanceof AppError)
-    return new AppError(error.code, redact(error.message, key), {
-      ...error,
-      details: error.details,
-      cause: error,
-    });
-  const sdk = (error ?? {}) as SdkError;
-  if (typeof sdk.status === "number" && sdk.status >= 300) {
-    const body = bodyOf(sdk.error);
-    const said = body.message ?? sdk.message ?? `status ${sdk.status}`;
-    return new AppError("upstream_error", shorten(redact(said, key)), {
-      status: sdk.status >= 400 && sdk.status <= 599 ? sdk.status : 502,
-      upstreamType: body.type,
-      upstreamCode: body.code,
-      param: body.param,
-      retryAfter: retryAfterOf(sdk.headers),
-      cause: error,
-    });
-  }
-  const reason = causeOf(error);
-  return new AppError(
-    "upstream_unreachable",
-    redact(
-      `${NAMES[provider]} could not be reached${reason ? ` (${reason})` : ""}. Check the network and the base URL configured for it.`,
-      key,
-    ),
-    { cause: error },
-  );
-}
-
-/** The innermost error object of a JSON error body: `{error: {message, type, code, param}}`, with or without its wrapper. */
-function bodyOf(body: unknown): { message?: string; type?: string; code?: string; param?: string } {
-  if (typeof body === "string") return { message: body };
-  if (typeof body !== "object" || body === null) return {};
-  const outer = body as Record<string, unknown>;
-  const inner =
-    typeof outer.error === "object" && outer.error !== null
-      ? (outer.error as Record<string, unknown>)
-      : outer;
-  const word = (value: unknown) => (typeof value === "string" && value.length > 0 ? value : undefined);
-  return {
-    message: word(inner.message) ?? word(outer.error),
-    type: word(inner.type) ?? word(inner.status),
-    code: word(inner.code),
-    param: word(inner.param),
-  };
-}
-
-/** Seconds from `retry-after-ms` or `retry-after` (a number or an HTTP date); undefined when there is none. */
-export function retryAfterOf(headers: SdkError["headers"], now = Date.now()): number | undefined {
-  const get = (name: string): string | null | undefined =>
-    headers && typeof headers.get === "function"
-      ? headers.get(name)
-      : (headers as Record<string, string> | undefined)?.[name];
-  const ms = Number.parseFloat(get("retry-after-ms") ?? "");
-  if (Number.isFinite(ms) && ms >= 0) return ms / 1000;
-  const value = get("retry-after");
-  if (!value) return undefined;
-  const seconds = Number.parseFloat(value);
-  if (Number.isFinite(seconds) && seconds >= 0) return seconds;
-  const date = Date.parse(value);
-  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000);
-}
-
-function causeOf(error: unknown): string | undefined {
-  for (let e = error as { code?: unknown; cause?: unknown } | undefined, depth = 0; e && depth < 5; depth++) {
-    if (typeof e.code === "string") return e.code;
-    e = e.cause as typeof e;
-  }
-  return undefined;
-}
-
-export function redact(message: string, key: string): string {
-  return key.length >= 4 ? message.replaceAll(key, "[key]") : message;
-}
-
-/** An error page is not a sentence: its start is enough to know it by. */
-function shorten(message: string): string {
-  return message.length > 4 * QUOTE_LIMIT ? `${message.slice(0, QUOTE_LIMIT)}…` : message;
-}
-
-/** Parses one event's JSON. Throws AppError when it is none: the stream is then beyond repair. */
-export function parseEvent<T>(data: string, provider: ProviderName): T {
-  try {
-    return JSON.parse(data) as T;
-  } catch (cause) {
-    throw new AppError("upstream_unreachable", `${NAMES[provider]} sent an event that is not JSON.`, {
-      cause,
-    });
-  }
 }

@@ -2,14 +2,12 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ModelEvent } from "../../src/core/event.ts";
 import { AppError } from "../../src/errors.ts";
 import {
-  redact,
-  retryAfterOf,
   streamUpstream,
   type UpstreamCall,
   type UpstreamDecoder,
   type UpstreamLimits,
-  upstreamError,
 } from "../../src/providers/upstream.ts";
+import { redact, retryAfterOf, upstreamError } from "../../src/providers/upstream-error.ts";
 import { collect } from "./model-stream.ts";
 
 /** A dialect of four words: `open`, `end`, `done` (which does not wait for the body's end), `bad`; others are text. */
