@@ -3,6 +3,7 @@
  */
 import type { Fault } from "../errors.ts";
 import type { Extra, Family, ProviderName, ResultPart, StopReason, Usage } from "./message.ts";
+import type { Risk } from "./tool.ts";
 
 /** What a part is, known when it opens. */
 export type PartStart =
@@ -65,13 +66,20 @@ export interface PendingCall {
   id: string;
   name: string;
   args: string;
+  /** All that would run, as a person is shown it; see preview.ts. */
+  preview?: string | undefined;
+  risk?: Risk | undefined;
+  /** ISO 8601, UTC. Later decisions come too late. */
+  expiresAt?: string | undefined;
+  /** The short code that decides it from a chat, for doors that have no other way. Kept nowhere but as its hash. */
+  code?: string | undefined;
 }
 
 /**
  * The stream of one run: any number of model calls and tool executions.
  *
- * Order: one `run-open`; steps, each a model stream without its `failed`, followed by its tools; then exactly one
- * `run-close`, and nothing after it. Like model streams it never throws.
+ * Order: one `run-open`; steps, each a model stream without its `failed`, followed by its tools, with a `compacted` in
+ * front where there was need; then exactly one `run-close`, and nothing after it. Like model streams it never throws.
  */
 export type AgentEvent =
   | { type: "run-open"; runId: string; provider: ProviderName; model: string; sessionId?: string | undefined }
@@ -81,6 +89,8 @@ export type AgentEvent =
   | { type: "tool-progress"; step: number; callId: string; delta: string }
   | { type: "tool-end"; step: number; callId: string; name: string; output: ResultPart[]; failed: boolean }
   | { type: "approval-needed"; step: number; calls: PendingCall[] }
+  /** A summary stands in place of the oldest `messages` of the history from here on. Tokens of the history, as estimated. */
+  | { type: "compacted"; step: number; messages: number; tokensBefore: number; tokensAfter: number }
   | {
       type: "run-close";
       outcome: RunOutcome;

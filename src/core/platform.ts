@@ -1,4 +1,5 @@
 /** The handful of capabilities that differ between Node, Bun and Workers, handed in at the door. */
+import type { Redaction } from "./redaction.ts";
 
 export interface FileEntry {
   /** Relative to the workspace, `/`-separated, no leading slash. */
@@ -78,6 +79,8 @@ export interface Platform {
   background(work: Promise<unknown>): void;
   now(): Date;
   log: Log;
+  /** The callers' keys that the log knows; error bodies are cleaned by it too. */
+  readonly redaction?: Redaction | undefined;
   /** What this service alone knows; owners and encryption keys are derived from it. Absent where nothing needs it. */
   readonly secret?: string | undefined;
 }

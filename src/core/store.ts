@@ -1,5 +1,7 @@
 /** What the agent and the doors need of storage. Every row has an owner; another owner's id is an id that is not there. */
 import type { Message, Usage } from "./message.ts";
+import type { PolicyRule } from "./policy.ts";
+import type { Runs } from "./run.ts";
 
 export interface Session {
   id: string;
@@ -17,12 +19,48 @@ export interface StoredMessage {
   createdAt: Date;
 }
 
+export interface SessionPage {
+  sessions: Session[];
+  /** Opaque; null at the end. */
+  next: string | null;
+}
+
+export interface MessagePage {
+  messages: StoredMessage[];
+  next: string | null;
+}
+
 export interface Sessions {
   /**
    * `new` makes a session. An id (`ses_…`) has to exist, otherwise AppError `not_found`. Any other word is a label of
    * the caller's: its session is made when it is first used.
    */
   open(owner: string, ref: string): Promise<Session & { lastSeq: number }>;
+  /** A session that lists leave out until {@link list} is told otherwise: the record of a run whose client keeps the history. */
+  createUnlisted(owner: string): Promise<Session & { lastSeq: number }>;
+  /** Shows an unlisted session in lists from here on. */
+  publish(owner: string, sessionId: string): Promise<void>;
+  /** Throws AppError `not_found`. */
+  get(owner: string, sessionId: string): Promise<Session & { lastSeq: number }>;
+  /** Newest activity first. `query` searches titles and message texts. */
+  list(
+    owner: string,
+    options: { query?: string | undefined; limit: number; cursor?: string | undefined },
+  ): Promise<SessionPage>;
+  /** Throws AppError `not_found`. */
+  rename(owner: string, sessionId: string, title: string): Promise<Session>;
+  /** A new session with the messages up to and with `messageId` (default all). Throws AppError `not_found`. */
+  fork(owner: string, sessionId: string, messageId: string | undefined): Promise<Session>;
+  /** With messages, runs, calls, frames, grants. Throws AppError `not_found`. */
+  delete(owner: string, sessionId: string): Promise<void>;
+  /** Deletes a message and what cannot stand without it: a message with calls goes with their results, a result with its calls' message. Returns the ids. Throws AppError `not_found`. */
+  deleteMessage(owner: string, messageId: string): Promise<string[]>;
+  /** Oldest first, after a cursor. */
+  messages(
+    owner: string,
+    sessionId: string,
+    options: { limit: number; cursor?: string | undefined },
+  ): Promise<MessagePage>;
   /** Messages before a position (default the end), newest first. */
   page(
     owner: string,
@@ -34,6 +72,54 @@ export interface Sessions {
    * since `expectedSeq`: nothing is written then.
    */
   append(owner: string, sessionId: string, expectedSeq: number, messages: Message[]): Promise<number | null>;
+  /** What a person has allowed for the rest of the session. */
+  grants(owner: string, sessionId: string): Promise<PolicyRule[]>;
+  grant(owner: string, sessionId: string, rules: PolicyRule[]): Promise<void>;
+  /** The newest summary of a session's beginning: it stands in place of the messages up to and with `upTo`. */
+  summary(owner: string, sessionId: string): Promise<Summary | null>;
+  /**
+   * The messages stay. false: something that the summary was made `from` has been deleted meanwhile, and nothing is
+   * written. Throws AppError `not_found`.
+   */
+  summarise(owner: string, sessionId: string, summary: Summary, from?: SummarySource): Promise<boolean>;
+}
+
+export interface Summary {
+  /** Position of the last message that it stands for. */
+  upTo: number;
+  text: string;
+}
+
+/** What a summary tells of: so many messages behind a position, and the summary up to there where there was one. */
+export interface SummarySource {
+  after: number;
+  messages: number;
+  summary: boolean;
+}
+
+/** Answers that were given under an `Idempotency-Key`. */
+export interface IdempotencyKeys {
+  /**
+   * Takes a key for a request. `new`: the caller is the first and must `finish` or `release`. `busy`: the first is still
+   * at it (its hold runs out by itself). `other`: the key was used with another request. `done`: the stored answer.
+   */
+  take(
+    owner: string,
+    key: string,
+    fingerprint: string,
+    now: Date,
+    holdUntil: Date,
+  ): Promise<
+    { state: "new" } | { state: "busy" } | { state: "other" } | { state: "done"; answer: StoredAnswer }
+  >;
+  finish(owner: string, key: string, answer: StoredAnswer, expiresAt: Date): Promise<void>;
+  release(owner: string, key: string): Promise<void>;
+}
+
+export interface StoredAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
 }
 
 /**
@@ -104,6 +190,8 @@ export interface FileChanges {
 
 export interface Store {
   sessions: Sessions;
+  runs: Runs;
+  idempotency: IdempotencyKeys;
   handedBack: HandedBackTurns;
   usage: UsageLog;
   files: FileRows;
