@@ -8,17 +8,24 @@ import { isBusy, toStoreFault } from "./faults.ts";
 export interface Database {
   readonly kind: "file" | "remote";
   /** Used by the write queue alone. */
-  readonly write: Client;
-  readonly read: Client;
+  readonly write: Connection;
+  readonly read: Connection;
 }
 
-export type CreateClient = (config: Config) => Client;
+/** What the store uses of a client. Values of rows are read by name. */
+export type Connection = Pick<Client, "execute" | "batch" | "migrate" | "reconnect" | "close" | "closed">;
+
+export type CreateClient = (config: Config) => Connection;
 
 /**
  * How long SQLite itself waits for a lock, in milliseconds. It blocks the event loop meanwhile, so it is short, and the
  * write queue waits the longer time between its attempts.
  */
 const LOCK_WAIT_MS = 50;
+/** Memory for pages of the file. KiB. */
+const CACHE_KIB = 16_384;
+/** Pages in the log before they are moved into the file, which waits for the disk; the file keeps the last of each alone. */
+const LOG_PAGES = 4_000;
 const WAL_ATTEMPTS = 100;
 const WAL_PAUSE_MS = 10;
 /** A server that has not answered by then counts as unreachable. Milliseconds. */
@@ -31,7 +38,7 @@ const ANSWER_WAIT_MS = 15_000;
 export async function openFileDatabase(path: string, createClient: CreateClient): Promise<Database> {
   const url = `file:${encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23")}`;
   const config: Config = { url, concurrency: 1, timeout: LOCK_WAIT_MS };
-  let write: Client | undefined;
+  let write: Connection | undefined;
   try {
     write = createClient(config);
     await enterWal(write);
@@ -59,17 +66,21 @@ export function openRemoteDatabase(
 }
 
 /** Per connection, so it is said again after every reconnect. A killed process loses nothing with NORMAL under WAL. */
-export async function tuneWriter(write: Client): Promise<void> {
+export async function tuneWriter(write: Connection): Promise<void> {
   await write.execute("PRAGMA synchronous = NORMAL");
+  await write.execute(`PRAGMA cache_size = -${CACHE_KIB}`);
+  await write.execute(`PRAGMA wal_autocheckpoint = ${LOG_PAGES}`);
 }
 
 /** The journal mode stays with the file. Changing it needs the file for itself and does not wait, so it is tried anew. */
-async function enterWal(write: Client): Promise<void> {
+async function enterWal(write: Connection): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       const { rows } = await write.execute("PRAGMA journal_mode = WAL");
-      if (rows[0]?.[0] === "wal") return;
-      throw new Error(`The database file does not take write-ahead logging: ${String(rows[0]?.[0])}.`);
+      if (rows[0]?.journal_mode === "wal") return;
+      throw new Error(
+        `The database file does not take write-ahead logging: ${String(rows[0]?.journal_mode)}.`,
+      );
     } catch (error) {
       if (!isBusy(error) || attempt === WAL_ATTEMPTS) throw error;
       await write.reconnect();

@@ -66,10 +66,7 @@ export function createHandedBackTurns(reader: Reader, writer: WriteQueue, now: (
 async function toTurn(reader: Reader, row: Row): Promise<HandedBackTurn> {
   const pieces = row.pieces as number;
   let json = row.content as string;
-  if (pieces > 1) {
-    const table = { name: "handed_back_pieces", key: "turn_id" } as const;
-    json = await joinPieces(reader, table, row.id as string, json, pieces);
-  }
+  if (pieces > 1) json = await joinPieces(reader, "handedBack", [row.id as string], json, pieces);
   return {
     callIds: JSON.parse(row.call_ids as string) as string[],
     context: row.context as string,

@@ -1,7 +1,7 @@
 /** Every read of the service, on a connection of its own so that no read waits behind a busy writer. */
 import type { InStatement, ResultSet, Row } from "@libsql/client/web";
 import type { Database } from "./database.ts";
-import { codeOf, isBusy, toStoreFault } from "./faults.ts";
+import { codeOf, isBusy, isTooLarge, toStoreFault } from "./faults.ts";
 
 /** How long a read waits for its turn. Milliseconds. */
 const PATIENCE_MS = 5_000;
@@ -17,6 +17,26 @@ export class Reader {
 
   async rows(statement: InStatement): Promise<Row[]> {
     return (await this.#attempt(() => this.#database.read.execute(statement))).rows;
+  }
+
+  /**
+   * A page of rows that may be long. A server refuses an answer of more than 10 MB: such a page is read as two halves.
+   * `after` makes the statement for what follows a row, at first of null.
+   */
+  async page(after: (last: Row | null, limit: number) => InStatement, limit: number): Promise<Row[]> {
+    const rows: Row[] = [];
+    for (let size = limit; rows.length < limit; ) {
+      const want = Math.min(size, limit - rows.length);
+      try {
+        const more = await this.rows(after(rows.at(-1) ?? null, want));
+        rows.push(...more);
+        if (more.length < want) break;
+      } catch (error) {
+        if (!isTooLarge(error) || want <= 1) throw error;
+        size = Math.ceil(want / 2);
+      }
+    }
+    return rows;
   }
 
   /** Several statements over one and the same state of the database. */

@@ -6,6 +6,7 @@
  * Every table has its owner. Ids are text, times are integers in milliseconds, and no value outgrows what a libSQL
  * server takes (see text.ts): what is longer goes on in rows of its own.
  */
+import { sql } from "drizzle-orm";
 import {
   blob,
   foreignKey,
@@ -20,7 +21,9 @@ import {
 export const sessions = sqliteTable(
   "sessions",
   {
-    id: text("id").primaryKey(),
+    /** Names the title's row in the search index, as `-row`; see search-index.ts. */
+    row: integer("row").primaryKey(),
+    id: text("id").notNull().unique(),
     owner: text("owner").notNull(),
     /** The caller's own word for the session; null when the caller has only the id. */
     label: text("label"),
@@ -30,14 +33,23 @@ export const sessions = sqliteTable(
     messageCount: integer("message_count").notNull(),
     createdAt: integer("created_at").notNull(),
     updatedAt: integer("updated_at").notNull(),
+    /** 1 while lists leave it out. */
+    unlisted: integer("unlisted").notNull().default(0),
+    /** The run that is running or paused in this session. */
+    turn: text("turn"),
   },
-  (table) => [uniqueIndex("sessions_label").on(table.owner, table.label)],
+  (table) => [
+    uniqueIndex("sessions_label").on(table.owner, table.label).where(sql`label IS NOT NULL`),
+    index("sessions_recent").on(table.owner, table.updatedAt, table.id).where(sql`unlisted = 0`),
+  ],
 );
 
 export const messages = sqliteTable(
   "messages",
   {
-    id: text("id").primaryKey(),
+    /** Names the text's row in the search index, and grows with every message. */
+    row: integer("row").primaryKey(),
+    id: text("id").notNull().unique(),
     owner: text("owner").notNull(),
     sessionId: text("session_id")
       .notNull()
@@ -64,6 +76,185 @@ export const messagePieces = sqliteTable(
     content: text("content").notNull(),
   },
   (table) => [primaryKey({ columns: [table.messageId, table.piece] })],
+);
+
+/** What a person has allowed for the rest of a session: policy rules in the order of their making. */
+export const sessionGrants = sqliteTable(
+  "session_grants",
+  {
+    owner: text("owner").notNull(),
+    sessionId: text("session_id")
+      .notNull()
+      .references(() => sessions.id, { onDelete: "cascade" }),
+    position: integer("position").notNull(),
+    /** A core PolicyRule as JSON. */
+    rule: text("rule").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.sessionId, table.position] })],
+);
+
+export const sessionSummaries = sqliteTable(
+  "session_summaries",
+  {
+    owner: text("owner").notNull(),
+    sessionId: text("session_id")
+      .notNull()
+      .references(() => sessions.id, { onDelete: "cascade" }),
+    /** Position of the last message that it stands for. */
+    upTo: integer("up_to").notNull(),
+    content: text("content").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.sessionId, table.upTo] })],
+);
+
+export const runs = sqliteTable(
+  "runs",
+  {
+    id: text("id").primaryKey(),
+    owner: text("owner").notNull(),
+    sessionId: text("session_id")
+      .notNull()
+      .references(() => sessions.id, { onDelete: "cascade" }),
+    status: text("status").notNull(),
+    /** A core RunSpec as JSON; empty, with all of it in run_pieces, when `specPieces` is more than 1. */
+    spec: text("spec").notNull(),
+    specPieces: integer("spec_pieces").notNull(),
+    sealedKey: text("sealed_key"),
+    /** null unless the run is running. */
+    leaseHolder: text("lease_holder"),
+    leaseUntil: integer("lease_until"),
+    /** 0 or 1. */
+    stopAsked: integer("stop_asked").notNull(),
+    historySeq: integer("history_seq").notNull(),
+    steps: integer("steps").notNull(),
+    lastEvent: integer("last_event").notNull(),
+    recoveries: integer("recoveries").notNull(),
+    /** A core Usage as JSON. */
+    usage: text("usage").notNull(),
+    stop: text("stop"),
+    /** A Fault as JSON. */
+    fault: text("fault"),
+    createdAt: integer("created_at").notNull(),
+    updatedAt: integer("updated_at").notNull(),
+    endedAt: integer("ended_at"),
+    /** The frames of its end when they are short, and the number of the first; the last one is `lastEvent`. */
+    framesFirst: integer("frames_first"),
+    frames: text("frames"),
+  },
+  (table) => [
+    index("runs_time").on(table.owner, table.createdAt, table.id),
+    index("runs_session").on(table.sessionId, table.createdAt, table.id),
+    /** Small, since it has only what runs: it serves both who looks for a holder and who looks for an expired lease. */
+    index("runs_lease").on(table.leaseHolder, table.leaseUntil).where(sql`status = 'running'`),
+  ],
+);
+
+export const runCalls = sqliteTable(
+  "run_calls",
+  {
+    owner: text("owner").notNull(),
+    runId: text("run_id")
+      .notNull()
+      .references(() => runs.id, { onDelete: "cascade" }),
+    sessionId: text("session_id").notNull(),
+    callId: text("call_id").notNull(),
+    step: integer("step").notNull(),
+    position: integer("position").notNull(),
+    name: text("name").notNull(),
+    /** Empty, with all of it in run_pieces, when `argsPieces` is more than 1. */
+    args: text("args").notNull(),
+    argsPieces: integer("args_pieces").notNull(),
+    risk: text("risk").notNull(),
+    state: text("state").notNull(),
+    codeHash: text("code_hash"),
+    expiresAt: integer("expires_at"),
+    decidedAt: integer("decided_at"),
+    /** A core ToolResultMessage as JSON; empty, with all of it in run_pieces, when `resultPieces` is more than 1. */
+    result: text("result"),
+    resultPieces: integer("result_pieces").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.runId, table.callId] }),
+    index("run_calls_session").on(table.sessionId, table.callId),
+    index("run_calls_pending").on(table.sessionId).where(sql`state = 'pending'`),
+    index("run_calls_expiry").on(table.expiresAt).where(sql`state = 'pending'`),
+    index("run_calls_decided")
+      .on(table.decidedAt)
+      .where(sql`result IS NULL AND state IN ('allowed', 'denied')`),
+    index("run_calls_code").on(table.codeHash).where(sql`code_hash IS NOT NULL`),
+  ],
+);
+
+export const runFrames = sqliteTable(
+  "run_frames",
+  {
+    owner: text("owner").notNull(),
+    runId: text("run_id")
+      .notNull()
+      .references(() => runs.id, { onDelete: "cascade" }),
+    /** Numbers of the first and of the last event. */
+    first: integer("first").notNull(),
+    last: integer("last").notNull(),
+    /** Its first piece when `pieces` is more than 1; the others are in run_pieces. */
+    content: text("content").notNull(),
+    pieces: integer("pieces").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.runId, table.last] })],
+);
+
+/** What of a run is too long for its own row; `part` says what it is (see run-rows.ts). Numbered from 1. */
+export const runPieces = sqliteTable(
+  "run_pieces",
+  {
+    owner: text("owner").notNull(),
+    runId: text("run_id")
+      .notNull()
+      .references(() => runs.id, { onDelete: "cascade" }),
+    part: text("part").notNull(),
+    piece: integer("piece").notNull(),
+    content: text("content").notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.runId, table.part, table.piece] })],
+);
+
+export const idempotencyKeys = sqliteTable(
+  "idempotency_keys",
+  {
+    owner: text("owner").notNull(),
+    key: text("key").notNull(),
+    fingerprint: text("fingerprint").notNull(),
+    /** Of the answer, or before there is one, of the hold. */
+    expiresAt: integer("expires_at").notNull(),
+    /** null until there is an answer. */
+    status: integer("status"),
+    /** JSON object. */
+    headers: text("headers"),
+    /** Its first piece when `pieces` is more than 1. */
+    body: text("body"),
+    pieces: integer("pieces"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.owner, table.key] }),
+    index("idempotency_keys_expiry").on(table.expiresAt),
+  ],
+);
+
+/** The second and further pieces of long answers, numbered from 1. */
+export const idempotencyPieces = sqliteTable(
+  "idempotency_pieces",
+  {
+    owner: text("owner").notNull(),
+    key: text("key").notNull(),
+    piece: integer("piece").notNull(),
+    content: text("content").notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.owner, table.key, table.piece] }),
+    foreignKey({
+      columns: [table.owner, table.key],
+      foreignColumns: [idempotencyKeys.owner, idempotencyKeys.key],
+    }).onDelete("cascade"),
+  ],
 );
 
 export const handedBackTurns = sqliteTable(

@@ -4,7 +4,10 @@ import type { Store } from "../core/store.ts";
 import { closeDatabase, type Database } from "./database.ts";
 import { createFileRows } from "./files.ts";
 import { createHandedBackTurns } from "./handed-back.ts";
+import { createIdempotencyKeys } from "./idempotency.ts";
 import { Reader } from "./reader.ts";
+import { createRuns } from "./runs.ts";
+import { SearchIndex } from "./search-index.ts";
 import { createSessions } from "./sessions.ts";
 import { createUsageLog } from "./usage.ts";
 import { WriteQueue } from "./write-queue.ts";
@@ -24,8 +27,12 @@ export function createStore(options: StoreOptions): Store {
   const reader = new Reader(database);
   const writer = new WriteQueue(database);
   const usage = createUsageLog(writer, options);
+  const search = new SearchIndex(reader, writer, options.background);
+  const sessions = createSessions(reader, writer, search, now);
   return {
-    sessions: createSessions(reader, writer, now),
+    sessions,
+    runs: createRuns(reader, writer, sessions, search, now),
+    idempotency: createIdempotencyKeys(reader, writer),
     handedBack: createHandedBackTurns(reader, writer, now),
     usage,
     files: createFileRows(reader, writer, now),

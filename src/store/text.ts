@@ -6,7 +6,7 @@
  */
 
 /** UTF-16 units in one value: at most 2.25 MB of UTF-8. */
-const PIECE_LENGTH = 750_000;
+export const PIECE_LENGTH = 750_000;
 /** Pieces that fit one answer of a server. */
 export const PIECES_PER_READ = 4;
 
@@ -32,10 +32,18 @@ function cleaned(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [toStorable(key), cleaned(item)]));
 }
 
-/** Cuts a text into values that a server takes, never inside a surrogate pair. At least one, possibly empty. */
-export function toPieces(text: string): [string, ...string[]] {
-  if (text.length <= PIECE_LENGTH) return [text];
-  const pieces: string[] = [];
+/** Whether a text can be stored as it is. */
+export function isStorable(text: string): boolean {
+  return !text.includes("\0") && text.isWellFormed();
+}
+
+/**
+ * Cuts a text into values that a server takes, never inside a surrogate pair. At least one, possibly empty: the first is
+ * empty when the text is longer than `inRow`, what a row that is often rewritten may carry along.
+ */
+export function toPieces(text: string, inRow = PIECE_LENGTH): [string, ...string[]] {
+  if (text.length <= inRow) return [text];
+  const pieces: string[] = inRow < PIECE_LENGTH ? [""] : [];
   for (let from = 0; from < text.length; ) {
     let end = Math.min(from + PIECE_LENGTH, text.length);
     const last = text.charCodeAt(end - 1);

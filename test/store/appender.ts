@@ -1,5 +1,5 @@
 /** A process of its own: appends to a session as fast as it can and prints each position that was acknowledged. */
-import { createClient } from "@libsql/client/sqlite3";
+import { createClient } from "../../src/platform/local-database.ts";
 import { openFileDatabase } from "../../src/store/database.ts";
 import { createStore } from "../../src/store/store.ts";
 

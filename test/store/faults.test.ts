@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClient as createFileClient } from "@libsql/client/sqlite3";
 import { createClient as createWebClient } from "@libsql/client/web";
 import { expect, it } from "vitest";
 import { AppError } from "../../src/errors.ts";
+import { createClient as createFileClient } from "../../src/platform/local-database.ts";
 import { closeDatabase, openFileDatabase, openRemoteDatabase } from "../../src/store/database.ts";
 import { toStoreFault } from "../../src/store/faults.ts";
 import { migrate } from "../../src/store/migrations.ts";
@@ -67,7 +67,7 @@ it("answers 507 while the disk is full, stores nothing then, and recovers by its
   await migrate(database, MIGRATIONS);
   const store = storeOver(database);
   const { rows } = await database.write.execute("PRAGMA page_count");
-  await database.write.execute(`PRAGMA max_page_count = ${rows[0]?.[0]}`);
+  await database.write.execute(`PRAGMA max_page_count = ${rows[0]?.page_count}`);
   const { id } = await store.sessions.open("ann", "new");
   const message = { role: "user" as const, content: [{ type: "text" as const, text: "x".repeat(100_000) }] };
   await expect(store.sessions.append("ann", id, 0, [message])).rejects.toMatchObject({

@@ -1,5 +1,5 @@
 /** A process of its own that migrates a file and prints what it applied. */
-import { createClient } from "@libsql/client/sqlite3";
+import { createClient } from "../../src/platform/local-database.ts";
 import { closeDatabase, openFileDatabase } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrations.ts";
 import { MIGRATIONS } from "./backends.ts";

@@ -1,7 +1,7 @@
-import { createClient } from "@libsql/client/sqlite3";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AssistantMessage, type Message, text, type UserMessage } from "../../src/core/message.ts";
+import { createClient } from "../../src/platform/local-database.ts";
 import { BACKENDS, type Backend, createFileBackend, openStore, type TestStore } from "./backends.ts";
 
 const user = (value: string): UserMessage => ({ role: "user", content: [text(value)] });
