@@ -3,40 +3,43 @@ import type { Log } from "../core/platform.ts";
 import type { Tool, ToolContext, ToolOutput } from "../core/tool.ts";
 import { AppError } from "../errors.ts";
 
-/**
- * Runs `tool` with the arguments as the model wrote them. `refuse` sees the parsed arguments and answers with the
- * reason why the call may not run, or null. Never throws.
- */
+export type ReadArgs = { args: Record<string, unknown>; problem?: undefined } | { problem: string };
+
+/** The arguments as the tool takes them, or a sentence for the model that says what is wrong with them. */
+export function readArgs(tool: Tool, argsText: string): ReadArgs {
+  let raw: unknown;
+  try {
+    raw = argsText.trim() === "" ? {} : JSON.parse(argsText);
+  } catch (error) {
+    const reason = (error as Error).message;
+    return {
+      problem: `Not run: the arguments of ${tool.name} are not valid JSON (${reason}). Send them again.`,
+    };
+  }
+  let parsed = tool.args.safeParse(raw);
+  // Models write null for what they leave out; where a tool means null itself, the first look has accepted it.
+  if (!parsed.success) parsed = tool.args.safeParse(withoutNulls(raw));
+  if (parsed.success) return { args: parsed.data as Record<string, unknown> };
+  const problems = parsed.error.issues.map(
+    ({ path, message }) => `${path.join(".") || "arguments"}: ${message}`,
+  );
+  return {
+    problem: `Not run: wrong arguments for ${tool.name}. ${problems.join("; ")}. Correct them and call it again.`,
+  };
+}
+
+/** Runs `tool` with the arguments as the model wrote them. Never throws. */
 export async function runTool(
   tool: Tool,
   argsText: string,
   context: ToolContext,
   log: Log,
-  refuse: (args: Record<string, unknown>) => string | null = () => null,
 ): Promise<ToolOutput> {
-  let raw: unknown;
+  const read = readArgs(tool, argsText);
+  if (read.problem !== undefined) return failure(read.problem);
+  if (context.signal.aborted) return failure("Not run: the request was cancelled.");
   try {
-    raw = argsText.trim() === "" ? {} : JSON.parse(argsText);
-  } catch (error) {
-    return failure(
-      `Not run: the arguments of ${tool.name} are not valid JSON (${(error as Error).message}). Send them again.`,
-    );
-  }
-  let parsed = tool.args.safeParse(raw);
-  // Models write null for what they leave out; where a tool means null itself, the first look has accepted it.
-  if (!parsed.success) parsed = tool.args.safeParse(withoutNulls(raw));
-  if (!parsed.success) {
-    const problems = parsed.error.issues.map(
-      ({ path, message }) => `${path.join(".") || "arguments"}: ${message}`,
-    );
-    return failure(
-      `Not run: wrong arguments for ${tool.name}. ${problems.join("; ")}. Correct them and call it again.`,
-    );
-  }
-  const reason = refuse(parsed.data as Record<string, unknown>);
-  if (reason !== null) return failure(reason);
-  try {
-    return await tool.run(parsed.data, context);
+    return await tool.run(read.args, context);
   } catch (error) {
     if (context.signal.aborted) return failure("Cancelled before it was finished.");
     if (error instanceof AppError) return failure(error.message);

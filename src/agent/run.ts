@@ -9,18 +9,24 @@ import {
   callsOf,
   type Message,
   type StopReason,
-  type ToolResultMessage,
   text,
   type Usage,
 } from "../core/message.ts";
 import type { ModelAdapter, ModelRequest } from "../core/model.ts";
 import type { Log } from "../core/platform.ts";
+import { previewOf } from "../core/preview.ts";
+import type { CallRecord } from "../core/run.ts";
 import { type Tool, type ToolContext, toolSpec } from "../core/tool.ts";
 import { type Fault, toFault } from "../errors.ts";
+import { approvalText, createCode, hashCode } from "./approval-code.ts";
+import type { Compaction } from "./compaction.ts";
+import { messageTokens } from "./estimate.ts";
 import { replayedCallIds } from "./handed-back.ts";
+import type { Journal } from "./journal.ts";
+import { judgeCalls, notRun, REFUSALS } from "./judge.ts";
 import { LimitWatch, type RunLimits } from "./limits.ts";
 import type { Policy } from "./policy.ts";
-import { runTools } from "./tool-batch.ts";
+import { groupCalls, runTools } from "./tool-batch.ts";
 import { trimHistory } from "./trim.ts";
 
 export interface RunInput {
@@ -30,17 +36,34 @@ export interface RunInput {
   /** The agent's own tools, by name. */
   tools: ReadonlyMap<string, Tool>;
   policy: Policy;
+  /** What happens to a call that policy wants asked. `text`: as `person`, in words that any chat can show and answer. */
+  asking: "person" | "text" | "nobody" | "allow";
   limits: RunLimits;
   /** Tokens of the model's window; undefined where it is not known. */
   window: number | undefined;
+  /** Stands in front of the history, for what came before it; never left out. */
+  summary?: Message | undefined;
+  /** Makes room before a model call; without it, or when it cannot, the history's oldest part is left out. */
+  compaction?: Compaction | undefined;
   context: Omit<ToolContext, "callId" | "signal" | "progress">;
   log: Log;
-  /** Called with what each step added to the history, before the events that tell of it end. May throw: the run fails. */
-  record(messages: Message[]): Promise<void>;
+  now(): Date;
+  journal: Journal;
   /** Called before a run is handed back, with all messages that it made. */
   handBack(messages: Message[], calls: CallPart[]): Promise<void>;
-  /** Called once when the run is over, however that came about. Must not throw. */
-  finished(summary: { outcome: RunOutcome; steps: number; usage: Usage }): void;
+  /** A run that was parked or interrupted goes on. */
+  resume?: Resume | undefined;
+}
+
+export interface Resume {
+  /** The calls of the last message of the history, where it has any without results. */
+  calls: CallRecord[];
+  /** What the run had made before; the tail of `request.messages`. */
+  made: Message[];
+  /** Whether readers have had the result of a call. */
+  isShown(callId: string): boolean;
+  steps: number;
+  usage: Usage;
 }
 
 interface Ending {
@@ -97,21 +120,33 @@ class Run {
   readonly #input: RunInput;
   readonly #clock: Clock;
   readonly #watch: LimitWatch;
-  /** Everything that the run has added behind `request.messages`. */
+  #summary: Message | undefined;
+  /** What stood before the run, behind the summary. */
+  #base: Message[];
+  /** Everything that the run has added. */
   readonly #made: Message[] = [];
   readonly #ids: Set<string>;
   #usage: Usage = { input: 0, output: 0 };
   #step = 0;
   /** Model calls made. */
   #steps = 0;
-  /** Until it closes: a consumer that goes away has stopped it. */
-  #outcome: RunOutcome = "stopped";
 
   constructor(input: RunInput, clock: Clock) {
     this.#input = input;
     this.#clock = clock;
     this.#watch = new LimitWatch(input.limits);
     this.#ids = new Set(replayedCallIds(input.request.messages));
+    this.#summary = input.summary;
+    if (input.resume) {
+      const { made, steps, usage } = input.resume;
+      this.#base = input.request.messages.slice(0, input.request.messages.length - made.length);
+      this.#made.push(...made);
+      this.#steps = steps;
+      this.#step = Math.max(0, steps - 1);
+      this.#usage = usage;
+    } else {
+      this.#base = input.request.messages;
+    }
   }
 
   async *events(): AsyncGenerator<AgentEvent, void, void> {
@@ -125,23 +160,25 @@ class Run {
       sessionId: context.sessionId,
     };
     try {
-      for (; ; this.#step++) {
-        const ending = yield* this.#oneStep();
-        if (ending) return yield this.#close(ending);
+      let ending = yield* this.#resumed();
+      while (!ending) {
+        ending = yield* this.#oneStep();
+        this.#step++;
       }
+      yield this.#close(ending);
     } catch (error) {
       yield this.#close(this.#failed(this.#faultOf(error)));
     } finally {
       this.#clock.stop();
-      this.#input.finished({ outcome: this.#outcome, steps: this.#steps, usage: this.#usage });
     }
   }
 
   /** One model call and its tools. Returns how the run ends, or undefined when it goes on. */
   async *#oneStep(): AsyncGenerator<AgentEvent, Ending | undefined, void> {
     const { adapter } = this.#input;
-    const limit = this.#watch.beforeStep(this.#step, this.#usage);
+    const limit = this.#watch.beforeStep(this.#steps, this.#usage);
     if (limit) return yield* this.#giveUp(limit);
+    yield* this.#makeRoom();
 
     this.#steps++;
     const fold = new Fold({ provider: adapter.provider, model: this.#input.request.model });
@@ -151,7 +188,7 @@ class Run {
     for await (let event of adapter.stream(this.#request(), this.#clock.signal)) {
       if (event.type === "failed") {
         if (this.#clock.timedOut) return yield* this.#timedOut(fold, open);
-        await this.#record(spoken(fold.message));
+        this.#add(spoken(fold.message));
         return this.#failed(event.fault);
       }
       if (event.type === "part-open") {
@@ -176,6 +213,21 @@ class Run {
     return yield* this.#act(fold.message, done);
   }
 
+  async *#makeRoom(): AsyncGenerator<AgentEvent, void, void> {
+    const { compaction, limits } = this.#input;
+    if (!compaction) return;
+    const spare = limits.tokenBudget - this.#usage.input - this.#usage.output;
+    const history = { request: this.#wanted(), base: this.#base, made: this.#made, spare };
+    const compacted = await compaction(history, this.#clock.signal);
+    if (!compacted) return;
+    this.#usage = addUsage(this.#usage, compacted.usage);
+    if (!compacted.done) return;
+    const { summary, messages, tokensBefore, tokensAfter } = compacted.done;
+    this.#summary = summary;
+    this.#base = this.#base.slice(messages);
+    yield { type: "compacted", step: this.#step, messages, tokensBefore, tokensAfter };
+  }
+
   /** What follows from a finished model reply. */
   async *#act(
     message: AssistantMessage,
@@ -183,39 +235,107 @@ class Run {
   ): AsyncGenerator<AgentEvent, Ending | undefined, void> {
     const calls = callsOf(message);
     if (calls.length === 0) {
-      await this.#record([message]);
+      this.#add([message]);
       return { outcome: "completed", stop, stopSequence, extra };
     }
     const mine = calls.filter((call) => !this.#isClients(call.name));
     const theirs = calls.filter((call) => this.#isClients(call.name));
     if (stop === "length" && (theirs.length > 0 || this.#input.request.settings.maxTokens !== undefined)) {
-      await this.#record([message, ...notRun(mine, "the reply was cut off at its output limit")]);
+      this.#add([message, ...mine.map((call) => notRun(call, CUT_OFF))]);
       return { outcome: "completed", stop, extra };
     }
     const limit = this.#watch.beforeCalls(mine);
     if (limit) {
-      await this.#record([message, ...notRun(calls, "the same call was made too often in a row")]);
+      this.#add([message, ...calls.map((call) => notRun(call, `Not run: ${LOOPING}.`))]);
       return yield* this.#giveUp(limit);
     }
-    const results =
-      stop === "length"
-        ? notRun(mine, "your reply was cut off before the arguments were complete; write less at once")
-        : yield* this.#runCalls(mine);
-    if (this.#clock.signal.aborted) {
-      await this.#record([message, ...results, ...notRun(theirs, "the run was stopped")]);
-      if (this.#clock.timedOut) return yield* this.#giveUp(this.#watch.timeout());
-      return this.#failed({ code: "cancelled", message: "The request was cancelled.", status: 499 });
+    this.#add([message]);
+    if (stop === "length") {
+      this.#add(mine.map((call) => notRun(call, CUT_OFF)));
+      return undefined;
     }
-    await this.#record([message, ...results]);
-    if (theirs.length === 0) return undefined;
+    const ending = mine.length > 0 ? yield* this.#settle(this.#judged(mine, theirs.length > 0)) : undefined;
+    if (ending || theirs.length === 0) return ending;
     await this.#input.handBack(this.#made, theirs);
     return { outcome: "handed-back", stop: "tool-calls", extra };
   }
 
-  async *#runCalls(calls: CallPart[]): AsyncGenerator<AgentEvent, ToolResultMessage[], void> {
-    if (calls.length === 0) return [];
-    const { tools, policy, context, log } = this.#input;
-    return yield* runTools({ step: this.#step, calls, tools, policy, context, log }, this.#clock.signal);
+  /** What was under way when the run was parked or interrupted. */
+  async *#resumed(): AsyncGenerator<AgentEvent, Ending | undefined, void> {
+    const { resume } = this.#input;
+    if (!resume || resume.calls.length === 0) return undefined;
+    const ending = yield* this.#settle(resume.calls);
+    this.#step++;
+    return ending;
+  }
+
+  #judged(calls: CallPart[], mixed: boolean): CallRecord[] {
+    const { tools, policy, asking, context, now } = this.#input;
+    return judgeCalls(calls, {
+      runId: context.runId,
+      sessionId: context.sessionId ?? "",
+      step: this.#step,
+      tools,
+      policy,
+      // A turn that also goes back to the client cannot wait for a person as well.
+      asking: asking !== "person" && asking !== "text" ? asking : mixed ? "nobody" : "person",
+      now: now(),
+    });
+  }
+
+  /** Runs what may run, waits for what must be asked, and passes on the results once all calls have one. */
+  async *#settle(calls: CallRecord[]): AsyncGenerator<AgentEvent, Ending | undefined, void> {
+    const { tools, context, log, resume } = this.#input;
+    const isShown = (callId: string) => resume?.isShown(callId) === true;
+    for (const call of calls) {
+      const refusal = call.result === null ? REFUSALS[call.state] : undefined;
+      if (refusal !== undefined) call.result = notRun(call, refusal);
+    }
+    const settled = calls.filter((call) => call.result !== null && !isShown(call.callId));
+    const groups = groupCalls(calls.filter((call) => call.state === "allowed"));
+    for (const call of groups[0] ?? []) call.state = "started";
+    const pending = calls.filter((call) => call.state === "pending");
+    const codes = this.#input.asking === "text" ? await giveCodes(pending) : [];
+    await this.#commit(calls);
+    for (const call of settled) yield ended(this.#step, call);
+    const store = (changed: CallRecord[], shown?: AgentEvent) => this.#commit(changed, shown);
+    yield* runTools({ step: this.#step, tools, context, log, store }, groups, this.#clock.signal);
+    if (this.#clock.signal.aborted) return yield* this.#interrupted(calls);
+    if (pending.length > 0) return yield* this.#park(pending, codes);
+    this.#add(calls.map((call) => call.result ?? notRun(call, LOST)));
+    return undefined;
+  }
+
+  async *#park(calls: CallRecord[], codes: string[]): AsyncGenerator<AgentEvent, Ending, void> {
+    const asked = calls.map((call, i) => ({
+      id: call.callId,
+      name: call.name,
+      args: call.args,
+      preview: previewOf(call.name, call.args),
+      risk: call.risk,
+      expiresAt: call.expiresAt?.toISOString() ?? "",
+      code: codes[i],
+    }));
+    yield { type: "approval-needed", step: this.#step, calls: asked };
+    const shown = asked.map(({ preview, code = "" }) => ({ preview, code }));
+    if (codes.length > 0) yield* this.#say(approvalText(shown, asked[0]?.expiresAt ?? ""));
+    return { outcome: "paused", stop: "stop" };
+  }
+
+  /** Stopped, or out of time, in the middle of its tools: every call gets a result, since the history must stay whole. */
+  async *#interrupted(calls: CallRecord[]): AsyncGenerator<AgentEvent, Ending, void> {
+    for (const call of calls) {
+      if (call.result !== null) continue;
+      call.state = call.state === "started" ? "unknown" : "cancelled";
+      call.result = notRun(
+        call,
+        call.state === "unknown" ? (REFUSALS.unknown ?? LOST) : "Not run: the run was stopped.",
+      );
+    }
+    this.#add(calls.map((call) => call.result ?? notRun(call, LOST)));
+    await this.#commit(calls);
+    if (this.#clock.timedOut) return yield* this.#giveUp(this.#watch.timeout());
+    return this.#failed({ code: "cancelled", message: "The request was cancelled.", status: 499 });
   }
 
   /** A call is the agent's own when it names one of its tools, or nothing that anybody has while the agent has tools. */
@@ -226,18 +346,23 @@ class Run {
   }
 
   #request(): ModelRequest {
-    const { request, tools, window } = this.#input;
-    const next: ModelRequest = {
+    const { window } = this.#input;
+    const summary = this.#summary;
+    const next = this.#wanted();
+    const { messages, dropped } = trimHistory(next, window, summary ? messageTokens(summary) : 0);
+    next.messages = summary ? [summary, ...messages] : messages;
+    if (dropped > 0) this.#usage = addUsage(this.#usage, { input: 0, output: 0, trimmedMessages: dropped });
+    return next;
+  }
+
+  /** What the next model call would be if there were room for everything; without the summary. */
+  #wanted(): ModelRequest {
+    const { request, tools } = this.#input;
+    return {
       ...request,
       tools: tools.size === 0 ? request.tools : [...[...tools.values()].map(toolSpec), ...request.tools],
-      messages: this.#made.length === 0 ? request.messages : [...request.messages, ...this.#made],
+      messages: this.#made.length === 0 ? this.#base : [...this.#base, ...this.#made],
     };
-    const { messages, dropped } = trimHistory(next, window);
-    if (dropped > 0) {
-      next.messages = messages;
-      this.#usage = addUsage(this.#usage, { input: 0, output: 0, trimmedMessages: dropped });
-    }
-    return next;
   }
 
   /** Some servers number calls anew in each reply (`call_0`), or forget the id. */
@@ -247,24 +372,33 @@ class Run {
     return unique;
   }
 
-  async #record(messages: Message[]): Promise<void> {
+  #add(messages: Message[]): void {
     this.#made.push(...messages);
-    if (messages.length > 0) await this.#input.record(messages);
+    this.#input.journal.add(messages);
+  }
+
+  #commit(calls: CallRecord[], shown?: AgentEvent): Promise<void> {
+    return this.#input.journal.commit({ calls, steps: this.#steps, usage: this.#usage, shown });
   }
 
   async *#timedOut(fold: Fold, open: Set<number>): AsyncGenerator<AgentEvent, Ending, void> {
     for (const index of open) yield { type: "model", step: this.#step, event: { type: "part-close", index } };
-    await this.#record(spoken(fold.message));
+    this.#add(spoken(fold.message));
     return yield* this.#giveUp(this.#watch.timeout());
+  }
+
+  /** Words of the service's own, as a step of the assistant's. */
+  async *#say(words: string): AsyncGenerator<AgentEvent, void, void> {
+    const step = ++this.#step;
+    yield { type: "model", step, event: { type: "part-open", index: 0, part: { kind: "text" } } };
+    yield { type: "model", step, event: { type: "part-delta", index: 0, delta: words } };
+    yield { type: "model", step, event: { type: "part-close", index: 0 } };
   }
 
   /** Ends the turn with the reason as the assistant's last words, so that every client shows it. */
   async *#giveUp(reason: string): AsyncGenerator<AgentEvent, Ending, void> {
-    const step = ++this.#step;
-    yield { type: "model", step, event: { type: "part-open", index: 0, part: { kind: "text" } } };
-    yield { type: "model", step, event: { type: "part-delta", index: 0, delta: reason } };
-    yield { type: "model", step, event: { type: "part-close", index: 0 } };
-    await this.#record([{ role: "assistant", content: [text(reason)], stop: "length" }]);
+    yield* this.#say(reason);
+    this.#add([{ role: "assistant", content: [text(reason)], stop: "length" }]);
     return {
       outcome: "completed",
       stop: "length",
@@ -287,9 +421,13 @@ class Run {
   }
 
   #close(ending: Ending): AgentEvent {
-    this.#outcome = ending.outcome;
     return { type: "run-close", usage: this.#usage, ...ending };
   }
+}
+
+function ended(step: number, { callId, name, result }: CallRecord): AgentEvent {
+  const output = result?.content ?? [];
+  return { type: "tool-end", step, callId, name, output, failed: result?.failed === true };
 }
 
 /** What had been said when a stream broke, without calls that were never finished. */
@@ -298,12 +436,18 @@ function spoken(message: AssistantMessage): Message[] {
   return content.length === 0 ? [] : [{ ...message, content }];
 }
 
-function notRun(calls: CallPart[], reason: string): ToolResultMessage[] {
-  return calls.map(({ id, name }) => ({
-    role: "tool",
-    callId: id,
-    name,
-    content: [text(`Not run: ${reason}.`)],
-    failed: true,
-  }));
+/** A new code for each call, which from here on is the only one that decides it. */
+function giveCodes(calls: CallRecord[]): Promise<string[]> {
+  return Promise.all(
+    calls.map(async (call) => {
+      const code = createCode();
+      call.codeHash = await hashCode(code);
+      return code;
+    }),
+  );
 }
+
+const CUT_OFF =
+  "Not run: the reply was cut off at its output limit before the arguments were complete; write less at once.";
+const LOOPING = "the same call was made too often in a row";
+const LOST = "There is no result of this call.";

@@ -1,42 +1,35 @@
 /**
  * Runs the agent's own calls of one model turn. Calls that only read run side by side; a call that writes or executes
  * waits for those before it and holds back those behind it, since models put "write the file" and "run it" into one turn.
+ *
+ * A call is marked as started before it starts, and its result is stored before anybody is told of it: after a crash
+ * nothing runs twice that may have had effects.
  */
 import type { AgentEvent } from "../core/event.ts";
-import type { CallPart, ToolResultMessage } from "../core/message.ts";
+import type { ToolResultMessage } from "../core/message.ts";
 import type { Log } from "../core/platform.ts";
+import type { CallRecord } from "../core/run.ts";
 import type { Tool, ToolContext, ToolOutput } from "../core/tool.ts";
-import type { Policy } from "./policy.ts";
 import { runTool } from "./run-tool.ts";
 
 export interface ToolBatch {
   step: number;
-  calls: CallPart[];
   tools: ReadonlyMap<string, Tool>;
-  policy: Policy;
   context: Omit<ToolContext, "callId" | "signal" | "progress">;
   log: Log;
+  /** Makes changed calls durable, and what is shown of it. Throws when it cannot: the batch ends with that. */
+  store(calls: CallRecord[], shown?: AgentEvent): Promise<void>;
 }
 
 /** Characters of output that wait for a slow reader; older ones are dropped, the result has them. */
 const PROGRESS_BACKLOG = 64 * 1024;
 
-/** Yields the tools' events as they happen and returns the results in the order of the calls. Does not throw. */
-export async function* runTools(
-  batch: ToolBatch,
-  signal: AbortSignal,
-): AsyncGenerator<AgentEvent, ToolResultMessage[], void> {
-  const results: ToolResultMessage[] = [];
-  for (const group of groups(batch)) results.push(...(yield* runGroup(batch, group, signal)));
-  return results;
-}
-
-function groups({ calls, tools }: ToolBatch): CallPart[][] {
-  const out: CallPart[][] = [];
+/** Calls that may run side by side, in the order in which the groups run. */
+export function groupCalls(calls: CallRecord[]): CallRecord[][] {
+  const out: CallRecord[][] = [];
   let open = false;
   for (const call of calls) {
-    const risk = tools.get(call.name)?.risk;
-    const aside = risk === undefined || risk === "read" || risk === "network";
+    const aside = call.risk === "read" || call.risk === "network";
     if (aside && open) out.at(-1)?.push(call);
     else out.push([call]);
     open = aside;
@@ -44,12 +37,36 @@ function groups({ calls, tools }: ToolBatch): CallPart[][] {
   return out;
 }
 
-async function* runGroup(batch: ToolBatch, calls: CallPart[], signal: AbortSignal) {
+/**
+ * Yields the tools' events as they happen, and leaves state and result in the calls. Calls of the first group are
+ * marked as started, and stored so, by the caller. What the signal keeps from starting stays `allowed`.
+ */
+export async function* runTools(
+  batch: ToolBatch,
+  groups: CallRecord[][],
+  signal: AbortSignal,
+): AsyncGenerator<AgentEvent, void, void> {
+  for (const [position, group] of groups.entries()) {
+    if (signal.aborted) return;
+    if (position > 0) {
+      for (const call of group) call.state = "started";
+      await batch.store(group);
+    }
+    yield* runGroup(batch, group, signal);
+  }
+}
+
+type Waiting = AgentEvent | { type: "ended"; call: CallRecord; output: ToolOutput };
+
+async function* runGroup(
+  batch: ToolBatch,
+  calls: CallRecord[],
+  signal: AbortSignal,
+): AsyncGenerator<AgentEvent, void, void> {
   const { step } = batch;
-  const waiting: AgentEvent[] = [];
+  const waiting: Waiting[] = [];
   let wake = () => {};
   let running = calls.length;
-  const results: ToolResultMessage[] = [];
   // A consumer that goes away ends the generator at a yield; the tools must not outlive it.
   const controller = new AbortController();
   const stop = () => controller.abort();
@@ -63,24 +80,17 @@ async function* runGroup(batch: ToolBatch, calls: CallPart[], signal: AbortSigna
     else waiting.push({ type: "tool-progress", step, callId, delta });
     wake();
   };
-  for (const [position, { id: callId, name, args }] of calls.entries()) {
+  for (const call of calls) {
+    const { callId, name, args } = call;
     waiting.push({ type: "tool-start", step, callId, name, args });
     const context = {
       ...batch.context,
       callId,
       signal: controller.signal,
-      progress: (d: string) => progress(callId, d),
+      progress: (delta: string) => progress(callId, delta),
     };
-    void runOne(batch, name, args, context).then((output) => {
-      results[position] = { role: "tool", callId, name, content: output.content, failed: output.failed };
-      waiting.push({
-        type: "tool-end",
-        step,
-        callId,
-        name,
-        output: output.content,
-        failed: output.failed === true,
-      });
+    void runOne(batch, call, context).then((output) => {
+      waiting.push({ type: "ended", call, output });
       running--;
       wake();
     });
@@ -88,8 +98,9 @@ async function* runGroup(batch: ToolBatch, calls: CallPart[], signal: AbortSigna
   try {
     for (;;) {
       const event = waiting.shift();
-      if (event) yield event;
-      else if (running === 0) return results;
+      if (event?.type === "ended") yield await ended(batch, event.call, event.output);
+      else if (event) yield event;
+      else if (running === 0) return;
       else
         await new Promise<void>((resolve) => {
           wake = resolve;
@@ -101,27 +112,34 @@ async function* runGroup(batch: ToolBatch, calls: CallPart[], signal: AbortSigna
   }
 }
 
-async function runOne(
-  batch: ToolBatch,
-  name: string,
-  args: string,
-  context: ToolContext,
-): Promise<ToolOutput> {
-  const tool = batch.tools.get(name);
-  if (!tool) {
-    const names = [...batch.tools.keys()].join(", ");
-    return failure(`There is no tool named '${name}'. The tools are: ${names}.`);
-  }
-  if (context.signal.aborted) return failure("Not run: the request was cancelled.");
-  return runTool(tool, args, context, batch.log, (parsed) => {
-    const decision = batch.policy.decide(tool, parsed);
-    if (decision === "allow") return null;
-    return decision === "deny"
-      ? "Not run: the policy of this service forbids this call. Do not try it again; tell the user or find another way."
-      : "Not run: this call needs a person's approval, and there is no way to ask for it here. Tell the user what you wanted to run.";
-  });
+async function ended(batch: ToolBatch, call: CallRecord, output: ToolOutput): Promise<AgentEvent> {
+  call.state = "done";
+  call.result = resultOf(call, output);
+  const { callId, name } = call;
+  const failed = output.failed === true;
+  const { step } = batch;
+  const event: AgentEvent = { type: "tool-end", step, callId, name, output: output.content, failed };
+  await batch.store([call], event);
+  return event;
 }
 
-function failure(sentence: string): ToolOutput {
-  return { content: [{ type: "text", text: sentence }], failed: true };
+/** The result as the model reads it. */
+export function resultOf(call: Pick<CallRecord, "callId" | "name">, output: ToolOutput): ToolResultMessage {
+  return {
+    role: "tool",
+    callId: call.callId,
+    name: call.name,
+    content: output.content,
+    ...(output.failed ? { failed: true } : {}),
+  };
+}
+
+function runOne(batch: ToolBatch, call: CallRecord, context: ToolContext): Promise<ToolOutput> {
+  const tool = batch.tools.get(call.name);
+  if (tool) return runTool(tool, call.args, context, batch.log);
+  const names = [...batch.tools.keys()].join(", ") || "none";
+  return Promise.resolve({
+    content: [{ type: "text", text: `There is no tool named '${call.name}'. The tools are: ${names}.` }],
+    failed: true,
+  });
 }

@@ -17,16 +17,27 @@ export interface Trimmed {
   dropped: number;
 }
 
-/** `window`: tokens of input and output together; undefined where the model is not known, and nothing is left out. */
-export function trimHistory(request: ModelRequest, window: number | undefined): Trimmed {
+/**
+ * `window`: tokens of input and output together; undefined where the model is not known, and nothing is left out.
+ * `reserved`: tokens of it that something else needs.
+ */
+export function trimHistory(request: ModelRequest, window: number | undefined, reserved = 0): Trimmed {
   const { messages } = request;
   if (window === undefined) return { messages, dropped: 0 };
-  const reply = Math.min(request.settings.maxTokens ?? DEFAULT_REPLY, window * REPLY_SHARE);
-  const budget = window - reply;
+  const budget = inputBudget(request, window) - reserved;
   let weight = 0;
   for (const message of messages) weight += messageWeight(message);
   if (weight < budget / 2 && systemWeight(request) < budget / 2) return { messages, dropped: 0 };
   return cut(messages, budget - promptTokens(request));
+}
+
+function inputBudget(request: ModelRequest, window: number): number {
+  return window - Math.min(request.settings.maxTokens ?? DEFAULT_REPLY, window * REPLY_SHARE);
+}
+
+/** Tokens that a request has for its messages: the window without the prompt, the tools and the reply. */
+export function messageBudget(request: ModelRequest, window: number): number {
+  return inputBudget(request, window) - promptTokens(request);
 }
 
 function systemWeight(request: ModelRequest): number {

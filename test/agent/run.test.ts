@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import type { Progress } from "../../src/agent/journal.ts";
 import { createPolicy } from "../../src/agent/policy.ts";
 import { type RunInput, run } from "../../src/agent/run.ts";
 import type { AgentEvent } from "../../src/core/event.ts";
@@ -59,7 +60,7 @@ function setup(
   const recorded: Message[] = [];
   const handedBack: { messages: Message[]; calls: CallPart[] }[] = [];
   const logged: string[] = [];
-  const finished: unknown[] = [];
+  const commits: Progress[] = [];
   const { clientTools, ...rest } = options;
   const input: RunInput = {
     adapter: model,
@@ -76,12 +77,16 @@ function setup(
     window: undefined,
     context: { owner: "local", runId: "run_1", files: {} as Workspace },
     log: (_level, message) => logged.push(message),
-    record: async (messages) => void recorded.push(...messages),
+    asking: "nobody",
+    now: () => new Date("2026-11-20T10:00:00.000Z"),
+    journal: {
+      add: (messages) => void recorded.push(...messages),
+      commit: async (progress) => void commits.push(structuredClone(progress)),
+    },
     handBack: async (messages, calls) => void handedBack.push({ messages: [...messages], calls }),
-    finished: (summary) => finished.push(summary),
     ...rest,
   };
-  return { model, input, recorded, handedBack, logged, finished };
+  return { model, input, recorded, handedBack, logged, commits };
 }
 
 async function collect(events: AsyncIterable<AgentEvent>): Promise<AgentEvent[]> {
@@ -101,7 +106,7 @@ function closeOf(events: AgentEvent[]) {
 
 describe("run", () => {
   test("a plain reply is one step", async () => {
-    const { input, recorded, finished } = setup([{ text: "hello" }]);
+    const { input, recorded, commits } = setup([{ text: "hello" }]);
     const events = await collect(run(input, never));
     expect(events[0]).toEqual({
       type: "run-open",
@@ -116,7 +121,7 @@ describe("run", () => {
       usage: { input: 10, output: 5 },
     });
     expect(recorded).toMatchObject([{ role: "assistant", content: [{ type: "text", text: "hello" }] }]);
-    expect(finished).toMatchObject([{ outcome: "completed", steps: 1 }]);
+    expect(commits).toEqual([]);
   });
 
   test("server tools run and the model goes on with their results", async () => {
@@ -285,7 +290,7 @@ describe("run", () => {
     ["tokens", { maxSteps: 50, timeoutMs: 60_000, tokenBudget: 25 }, 2, "tokens"],
   ])("R6: the limit of %s ends the turn in words", async (_, limits, steps, words) => {
     let n = 0;
-    const { input, model, recorded, finished } = setup(
+    const { input, model, recorded, commits } = setup(
       [{ calls: [{ id: "c", name: "look", args: { n: 1 } }] }],
       { limits },
     );
@@ -305,7 +310,7 @@ describe("run", () => {
       fault: { code: "limit_reached" },
     });
     expect(model.requests).toHaveLength(steps);
-    expect(finished).toMatchObject([{ steps }]);
+    expect(commits.at(-1)).toMatchObject({ steps });
     expect(recorded.at(-1)).toMatchObject({
       role: "assistant",
       content: [{ text: expect.stringContaining(words) }],
@@ -359,13 +364,12 @@ describe("run", () => {
 
   test("a consumer that goes away ends tools and counts as stopped", async () => {
     const log: string[] = [];
-    const { input, finished } = setup([{ calls: [{ id: "a", name: "wait", args: {} }] }], {
+    const { input } = setup([{ calls: [{ id: "a", name: "wait", args: {} }] }], {
       tools: new Map(toolbox(log).map((tool) => [tool.name, tool])),
     });
     for await (const event of run(input, never)) if (event.type === "tool-start") break;
     await new Promise((resolve) => setImmediate(resolve));
     expect(log).toContain("wait ends");
-    expect(finished).toMatchObject([{ outcome: "stopped" }]);
   });
 
   test("a fault of the upstream closes the run and keeps the text", async () => {
@@ -414,16 +418,22 @@ describe("run", () => {
     });
   });
 
-  test("a failing record ends the run as a fault, once", async () => {
-    const { input } = setup([{ text: "hello" }], {
-      record: async () => {
-        throw new AppError("unavailable", "The database is busy.", { retryAfter: 1 });
+  test("a journal that fails ends the run as a fault, once, and nothing runs", async () => {
+    const log: string[] = [];
+    const { input } = setup([{ calls: [{ id: "a", name: "write", args: {} }] }], {
+      tools: new Map(toolbox(log).map((tool) => [tool.name, tool])),
+      journal: {
+        add: () => {},
+        commit: async () => {
+          throw new AppError("unavailable", "The database is busy.", { retryAfter: 1 });
+        },
       },
     });
     expect(closeOf(await collect(run(input, never)))).toMatchObject({
       outcome: "failed",
       fault: { code: "unavailable", status: 503 },
     });
+    expect(log).toEqual([]);
   });
 
   test("a history beyond the window is trimmed and the usage says so", async () => {

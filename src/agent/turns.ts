@@ -1,0 +1,546 @@
+/**
+ * Turns: runs from their beginning, through approvals, crashes and stops, to their end. The one place that decides who
+ * runs what and when; what a run does is run.ts, what is kept of it journal.ts.
+ */
+import { createId } from "../core/id.ts";
+import type { Message, ProviderName } from "../core/message.ts";
+import type { ModelAdapter, ModelRegistry, ModelRequest } from "../core/model.ts";
+import type { Platform } from "../core/platform.ts";
+import type { PolicyFile } from "../core/policy.ts";
+import type { CallRecord, Frames, RunRecord, RunSpec } from "../core/run.ts";
+import type { Store } from "../core/store.ts";
+import type { Tool } from "../core/tool.ts";
+import { AppError, toFault } from "../errors.ts";
+import { createCompaction, shortened } from "./compaction.ts";
+import { handedBackTurn, mustKeep, replayedCallIds, restoreTurns } from "./handed-back.ts";
+import { type FrameEncoder, type Passed, RunJournal } from "./journal.ts";
+import { notRun, REFUSALS } from "./judge.ts";
+import type { KeyVault } from "./key-vault.ts";
+import type { RunLimits } from "./limits.ts";
+import { createPolicy, type Policy } from "./policy.ts";
+import { agentPrompt } from "./prompt.ts";
+import { type Resume, type RunInput, run } from "./run.ts";
+import { selectTools, type ToolSelection } from "./select-tools.ts";
+import { freshMessages, type SessionTail, sessionTail, summaryMessage } from "./session-history.ts";
+import type { Target } from "./target.ts";
+import { type ModelWindow, windowOf } from "./windows.ts";
+
+export interface AgentServices {
+  platform: Platform;
+  store: Store;
+  models: ModelRegistry;
+  tools: readonly Tool[];
+  approval: PolicyFile;
+  limits: RunLimits;
+  windows: readonly ModelWindow[];
+  /** Absent where the server has no secret: then a run cannot be taken over, nor wait for an approval, with a caller's key. */
+  vault: KeyVault | undefined;
+  /** This process, among all that share the store. */
+  holder: string;
+  /** How long a run is another's only after its holder has gone silent. Milliseconds. */
+  leaseMs: number;
+  /** How long a turn waits for the one before it in its session. Milliseconds. */
+  patienceMs: number;
+  /** The native door's stream, which every stored run has. */
+  encoder(run: StreamStart): FrameEncoder;
+}
+
+/** Where a run's stream begins, or goes on. */
+export interface StreamStart {
+  runId: string;
+  sessionId: string;
+  /** Number of the last event so far. */
+  after: number;
+  /** What readers have had, where the run goes on. */
+  earlier: readonly Frames[];
+  /** The run goes on in mid-stream, rather than behind a pause. */
+  interrupted: boolean;
+  /** The assistant's last message so far. */
+  messageId: string | null;
+  /** Names that were asked for and are not there. */
+  unavailableTools: readonly string[];
+}
+
+export interface Ask {
+  runId: string;
+  owner: string;
+  /** For the usage row: `chat`, `chat-completions`, `messages`. */
+  door: string;
+  adapter: ModelAdapter;
+  /** The key in use, and whether the caller brought it: one of the operator's is not stored. */
+  key: string;
+  callersKey: boolean;
+  target: Target;
+  /** As the door decoded it. `model` is replaced by the target's. */
+  request: ModelRequest;
+  selection: ToolSelection;
+  /** A session's reference; undefined for a stateless run. */
+  session: string | undefined;
+  /** See Decoded.carriesSeals. */
+  carriesSeals: boolean;
+  asking: RunInput["asking"];
+  maxSteps?: number | undefined;
+  /** Aborted when nobody waits for the turn to begin any more; default the run's own signal. */
+  client?: AbortSignal | undefined;
+}
+
+/** A run under way. Nothing is sent upstream before the events are read. */
+export interface Turn {
+  runId: string;
+  sessionId: string | undefined;
+  /**
+   * Journalled: what comes out is stored as far as it has to be. Ends by itself when the signal is aborted, and has to be
+   * read to its end: a stored run would be left without one.
+   */
+  events: AsyncGenerator<Passed, void, void>;
+  /** Number of the first event that it may give its readers. */
+  firstSeq: number;
+  /** Number of the last one that is stored. */
+  storedSeq(): number;
+}
+
+/** Told of a turn's life by whoever reads its events. */
+export interface TurnWatch {
+  /** It has a row now, and a lease that has to be kept. */
+  onRow?(): void;
+  /** Its events are over. `unstored`: why its end could not be stored, where it could not. */
+  onEnd?(unstored: unknown): void;
+}
+
+/** How often a waiting turn looks whether the session is free. Milliseconds. */
+const LOOK_AGAIN_MS = 100;
+/** A run that was taken over this often is given up. */
+export const RECOVERIES = 3;
+/**
+ * Numbers left out when a run goes on in mid-stream: more than the events that readers may have had and that were not
+ * stored. What comes then is behind all that anybody has seen.
+ */
+const UNSTORED_EVENTS = 100_000;
+/** A summary that was made for a larger model may have this share of the window. */
+const SUMMARY_SHARE = 0.25;
+/** Rows of frames read at once. */
+const FRAMES_PAGE = 200;
+
+/** Throws AppError when the run cannot begin: an unknown session, one that is busy, a database that does not answer. */
+export async function startTurn(
+  services: AgentServices,
+  ask: Ask,
+  signal: AbortSignal,
+  watch: TurnWatch = {},
+): Promise<Turn> {
+  const { store } = services;
+  const begun = performance.now();
+  const window = windowOf(ask.target.model, services.windows);
+  const session = await sessionOf(store, ask);
+  // Nobody has allowed anything in a session that nobody has used.
+  const used = session !== undefined && session.lastSeq > 0;
+  const policy = await policyOf(services, ask.owner, used ? session.id : undefined);
+  const { request, tools } = prepare(services, ask, policy);
+  const spec: RunSpec = {
+    door: ask.door,
+    provider: ask.adapter.provider,
+    agent: ask.target.agent,
+    request: { ...request, messages: [] },
+    tools: [...tools.keys()],
+    maxSteps: ask.maxSteps,
+    autoApprove: ask.asking === "allow",
+    callersKey: ask.callersKey,
+  };
+  const sent = ask.request.messages;
+  const fresh = session ? freshMessages(sent, session.lastSeq) : [];
+  const journal = new RunJournal({
+    runs: store.runs,
+    owner: ask.owner,
+    onRow: watch.onRow,
+    encoder: (row) =>
+      services.encoder({
+        ...{ runId: row.id, sessionId: row.sessionId, after: 0, earlier: [], interrupted: false },
+        messageId: null,
+        unavailableTools: Array.isArray(ask.selection)
+          ? ask.selection.filter((name) => !tools.has(name))
+          : [],
+      }),
+    // Without tools of its own a stateless run does nothing that has to be kept.
+    start:
+      !session && tools.size === 0
+        ? null
+        : async () => {
+            const { id: sessionId, isNew } = session ?? { id: createId("ses"), isNew: true };
+            return {
+              run: {
+                id: ask.runId,
+                sessionId,
+                newSession: isNew ? { unlisted: !session } : undefined,
+                spec,
+                sealedKey: ask.callersKey ? ((await services.vault?.seal(ask.key)) ?? null) : null,
+                holder: services.holder,
+                leaseUntil: leaseFrom(services),
+              },
+              messages: session ? fresh : request.messages,
+            };
+          },
+  });
+  let past: Past = {};
+  if (session) {
+    await beginInTurn(services, ask.owner, journal, ask.client ?? signal);
+    const tail =
+      journal.historySeq === fresh.length
+        ? { summary: null, messages: fresh, seqs: fresh.map((_, at) => at + 1) }
+        : await sessionTail(store.sessions, ask.owner, session.id, { window });
+    request.messages = tail.messages;
+    past = pastOf(services, { ...ask, sessionId: session.id, window }, tail);
+  } else {
+    request.messages = await restored(store, ask.owner, sent);
+  }
+  const history = request.messages;
+  const input: RunInput = {
+    ...common(services, ask.owner, ask.runId, session?.id),
+    ...{ adapter: ask.adapter, request, tools, policy, window, journal, ...past },
+    asking: ask.asking,
+    limits: limitsOf(services, ask.maxSteps),
+    handBack: async (made, calls) => {
+      if (session || !mustKeep(made, ask.carriesSeals)) return;
+      const ids = calls.map((call) => call.id);
+      await store.handedBack.keep(ask.owner, handedBackTurn(history, made, ids));
+    },
+  };
+  const source = { owner: ask.owner, door: ask.door, begun, onEnd: watch.onEnd };
+  const events = observe(services, source, input, journal, signal);
+  const storedSeq = () => journal.storedSeq;
+  return { runId: ask.runId, sessionId: session?.id, events, firstSeq: 1, storedSeq };
+}
+
+/** The session of an ask. A new one is made with its first run: only its id is there yet. */
+async function sessionOf(
+  store: Store,
+  { owner, session }: Ask,
+): Promise<{ id: string; lastSeq: number; isNew: boolean } | undefined> {
+  if (session === undefined) return undefined;
+  if (session === "new") return { id: createId("ses"), lastSeq: 0, isNew: true };
+  const { id, lastSeq } = await store.sessions.open(owner, session);
+  return { id, lastSeq, isNew: false };
+}
+
+export interface Continuation {
+  /** `decided`: it was parked; `interrupted`: it was left in mid-stream. */
+  after: "decided" | "interrupted";
+  asking: RunInput["asking"];
+}
+
+/** Goes on with a run that is `running` under this process's lease. Throws AppError when it cannot. */
+export async function continueTurn(
+  services: AgentServices,
+  record: RunRecord,
+  { after, asking }: Continuation,
+  signal: AbortSignal,
+  watch: TurnWatch = {},
+): Promise<Turn> {
+  const { store } = services;
+  const { owner, sessionId, spec } = record;
+  const window = windowOf(spec.request.model, services.windows);
+  const policy = await policyOf(services, owner, sessionId);
+  const adapter = await services.models.adapter({
+    provider: spec.provider,
+    key: await keyOf(services, record),
+  });
+  const { historySeq } = record;
+  const tail = await sessionTail(store.sessions, owner, sessionId, { window, historySeq });
+  const { messages, made } = tail;
+  const calls = await openCalls(services, record, messages);
+  const interrupted = after === "interrupted" && record.lastEvent > 0;
+  const lastSeq = record.lastEvent + (interrupted ? UNSTORED_EVENTS : 0);
+  const encoder = services.encoder({
+    ...{ runId: record.id, sessionId, after: lastSeq, interrupted, unavailableTools: [] },
+    messageId: tail.lastReplyId,
+    earlier: await framesOf(store, record),
+  });
+  const journal = new RunJournal(
+    {
+      runs: store.runs,
+      owner,
+      start: null,
+      steps: record.steps,
+      encoder: () => encoder,
+    },
+    { id: record.id, sessionId, holder: services.holder },
+  );
+  const { steps, usage } = record;
+  const resume: Resume = { calls, made, steps, usage, isShown: (callId) => encoder.hasShown(callId) };
+  const tools = new Map(
+    services.tools.filter((tool) => spec.tools.includes(tool.name)).map((tool) => [tool.name, tool]),
+  );
+  // In the other doors it may be a run without a session, whose history is its client's.
+  const compactable = spec.door === "chat" ? window : undefined;
+  const input: RunInput = {
+    ...common(services, owner, record.id, sessionId),
+    ...{ adapter, request: { ...spec.request, messages }, tools, policy, window, journal, resume },
+    ...pastOf(services, { adapter, owner, runId: record.id, sessionId, window: compactable }, tail),
+    asking: spec.autoApprove ? "allow" : asking,
+    limits: limitsOf(services, spec.maxSteps),
+    handBack: async (all, theirs) => {
+      const ids = theirs.map((call) => call.id);
+      const history = messages.slice(0, messages.length - made.length);
+      await store.handedBack.keep(owner, handedBackTurn(history, all, ids));
+    },
+  };
+  const source = { owner, door: spec.door, begun: performance.now(), onEnd: watch.onEnd };
+  const events = observe(services, source, input, journal, signal);
+  const storedSeq = () => Math.max(journal.storedSeq, record.lastEvent);
+  return { runId: record.id, sessionId, events, firstSeq: lastSeq + 1, storedSeq };
+}
+
+/** All that readers have had and that is stored. */
+async function framesOf(store: Store, { owner, id }: RunRecord): Promise<Frames[]> {
+  const all: Frames[] = [];
+  for (;;) {
+    const rows = await store.runs.frames(owner, id, all.at(-1)?.last ?? 0, FRAMES_PAGE);
+    all.push(...rows);
+    if (rows.length < FRAMES_PAGE) return all;
+  }
+}
+
+function common(services: AgentServices, owner: string, runId: string, sessionId: string | undefined) {
+  const { platform } = services;
+  const context = {
+    owner,
+    sessionId,
+    runId,
+    files: platform.files(owner),
+    terminal: platform.terminal?.(owner),
+  };
+  return { context, log: platform.log, now: () => platform.now() };
+}
+
+type Past = Pick<RunInput, "summary" | "compaction">;
+
+/** What stands in front of a session's newest messages, and how room is made when they get too many. */
+function pastOf(
+  { store, platform }: AgentServices,
+  run: Pick<Ask, "adapter" | "owner" | "runId"> & { sessionId: string; window: number | undefined },
+  tail: Pick<SessionTail, "summary" | "seqs">,
+): Past {
+  const { adapter, owner, runId, sessionId, window } = run;
+  const { summary } = tail;
+  if (window === undefined) return summary ? { summary: summaryMessage(summary.text) } : {};
+  const options = { adapter, owner, runId, sessionId, sessions: store.sessions, log: platform.log };
+  const fitting = summary && { ...summary, text: shortened(summary.text, window * SUMMARY_SHARE) };
+  return {
+    summary: fitting ? summaryMessage(fitting.text) : undefined,
+    compaction: createCompaction({ ...options, window, tail: { summary: fitting, seqs: tail.seqs } }),
+  };
+}
+
+function limitsOf(services: AgentServices, maxSteps: number | undefined): RunLimits {
+  const { limits } = services;
+  return maxSteps === undefined ? limits : { ...limits, maxSteps: Math.min(maxSteps, limits.maxSteps) };
+}
+
+function leaseFrom(services: AgentServices): Date {
+  return new Date(services.platform.now().getTime() + services.leaseMs);
+}
+
+/** The operator's rules, and what a person has allowed for the session. */
+async function policyOf(
+  services: AgentServices,
+  owner: string,
+  sessionId: string | undefined,
+): Promise<Policy> {
+  const { approval, store } = services;
+  const grants = sessionId === undefined ? [] : await store.sessions.grants(owner, sessionId);
+  return createPolicy(
+    grants.length === 0 ? approval : { ...approval, rules: [...approval.rules, ...grants] },
+  );
+}
+
+/** The request with the agent's prompt, and the tools that join it. */
+function prepare(services: AgentServices, ask: Ask, policy: Policy) {
+  const { platform } = services;
+  const files = platform.files(ask.owner);
+  const terminal = platform.terminal?.(ask.owner);
+  const available = services.tools.filter(
+    (tool) => !tool.needs.includes("terminal") || terminal !== undefined,
+  );
+  const { clientTools, toolChoice } = { clientTools: ask.request.tools, toolChoice: ask.request.toolChoice };
+  const { selection } = ask;
+  const canAsk = ask.asking !== "nobody";
+  const chosen =
+    ask.target.agent === null
+      ? []
+      : selectTools({ available, policy, selection, clientTools, toolChoice, canAsk });
+  const prompted = ask.target.agent !== null && (chosen.length > 0 || ask.target.named);
+  const system = prompted
+    ? [agentPrompt({ tools: chosen, files, terminal }), ...ask.request.system]
+    : ask.request.system;
+  const request: ModelRequest = { ...ask.request, model: ask.target.model, system };
+  return { request, tools: new Map(chosen.map((tool) => [tool.name, tool])) };
+}
+
+async function restored(store: Store, owner: string, messages: Message[]): Promise<Message[]> {
+  const ids = replayedCallIds(messages);
+  return ids.length === 0 ? messages : restoreTurns(messages, await store.handedBack.find(owner, ids));
+}
+
+/** Waits for the session's turn. A turn that waits for a decision gives way: the user has gone on without one. */
+async function beginInTurn(
+  services: AgentServices,
+  owner: string,
+  journal: RunJournal,
+  client: AbortSignal,
+): Promise<void> {
+  const deadline = performance.now() + services.patienceMs;
+  for (;;) {
+    const inTheWay = await journal.begin();
+    if (!inTheWay) return;
+    if (inTheWay.status === "paused") {
+      await cancelPaused(services, owner, inTheWay.id, "superseded");
+      continue;
+    }
+    if (performance.now() >= deadline)
+      throw new AppError(
+        "conflict",
+        `This session is busy with run ${inTheWay.id}. Wait until it has ended, or stop it with POST /api/runs/${inTheWay.id}/stop.`,
+        { details: { run_id: inTheWay.id }, retryAfter: 1 },
+      );
+    await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+    if (client.aborted) throw new AppError("cancelled", "The client went before its turn had come.");
+  }
+}
+
+/** Why a run that waits for a decision is ended without one. */
+const ENDINGS = {
+  superseded: "The run waited for an approval, and the conversation went on without one.",
+  expired: "The run waited for an approval, and nobody gave one in time.",
+  stopped: "The run was stopped.",
+} as const;
+
+/** Ends a run that waits for a decision. Its calls will never run; the history stays whole. false: it does not wait. */
+export function cancelPaused(
+  services: AgentServices,
+  owner: string,
+  runId: string,
+  reason: keyof typeof ENDINGS,
+): Promise<boolean> {
+  const expiredAt = services.platform.now();
+  const refusal = (call: CallRecord) => {
+    const late = call.state === "expired" || (call.expiresAt !== null && call.expiresAt <= expiredAt);
+    return (late ? REFUSALS.expired : (REFUSALS[call.state] ?? REFUSALS.cancelled)) as string;
+  };
+  return services.store.runs.cancelPaused(owner, runId, (call) => notRun(call, refusal(call)), {
+    code: "cancelled",
+    message: ENDINGS[reason],
+    status: 499,
+  });
+}
+
+/** Ends a run that nobody can go on with: what was under way has no outcome, and the history stays whole. */
+export async function endAbandoned(
+  services: AgentServices,
+  record: RunRecord,
+  reason: unknown,
+): Promise<void> {
+  const { store } = services;
+  const { owner, sessionId, id } = record;
+  const newest = await store.sessions.page(owner, sessionId, { limit: 1 });
+  const calls = await openCalls(
+    services,
+    record,
+    newest.map((stored) => stored.message),
+  );
+  for (const call of calls) {
+    if (call.result !== null) continue;
+    if (call.state === "allowed" || call.state === "pending") call.state = "cancelled";
+    call.result = notRun(call, REFUSALS[call.state] ?? REFUSALS.cancelled ?? "");
+  }
+  const encoder = services.encoder({
+    ...{ runId: id, sessionId, after: record.lastEvent + (record.lastEvent > 0 ? UNSTORED_EVENTS : 0) },
+    ...{ earlier: [], interrupted: record.lastEvent > 0, messageId: null, unavailableTools: [] },
+  });
+  const fault = toFault(reason);
+  const frames = encoder.failed(fault);
+  const first = frames[0]?.seq ?? 0;
+  await store.runs.commit(owner, id, services.holder, {
+    calls,
+    messages: calls.flatMap((call) => (call.result ? [call.result] : [])),
+    frames: { first, last: frames.at(-1)?.seq ?? first, text: frames.map((frame) => frame.text).join("") },
+    end: { status: fault.code === "cancelled" ? "stopped" : "failed", stop: "stop", fault },
+  });
+}
+
+async function keyOf(services: AgentServices, record: RunRecord): Promise<string> {
+  const provider: ProviderName = record.spec.provider;
+  if (record.sealedKey === null && record.spec.callersKey)
+    throw new AppError(
+      "missing_key",
+      "The provider key of this run was the caller's and could not be kept: set SECRET_KEY on the server. Send the message again.",
+    );
+  if (record.sealedKey === null)
+    return services.models.choose({ key: undefined, provider, param: "provider", where: "the request" }).key;
+  const key = await services.vault?.open(record.sealedKey);
+  if (key) return key;
+  throw new AppError(
+    "missing_key",
+    "The provider key of this run cannot be read any more: the server's secret has changed. Send the message again.",
+  );
+}
+
+/** The calls of the last message that have no result in the history yet, as they stand. */
+async function openCalls(
+  services: AgentServices,
+  record: RunRecord,
+  messages: Message[],
+): Promise<CallRecord[]> {
+  const last = messages.at(-1);
+  if (last?.role !== "assistant") return [];
+  const ids = new Set(last.content.flatMap((part) => (part.type === "call" ? [part.id] : [])));
+  if (ids.size === 0) return [];
+  const calls = (await services.store.runs.calls(record.owner, record.id)).filter((call) =>
+    ids.has(call.callId),
+  );
+  for (const call of calls) {
+    // A read is repeated; what may have had effects is not.
+    if (call.state === "started") call.state = call.risk === "read" ? "allowed" : "unknown";
+  }
+  return calls;
+}
+
+async function* observe(
+  services: AgentServices,
+  source: { owner: string; door: string; begun: number; onEnd: TurnWatch["onEnd"] },
+  input: RunInput,
+  journal: RunJournal,
+  signal: AbortSignal,
+): AsyncGenerator<Passed, void, void> {
+  let outcome = "stopped";
+  let unstored: unknown;
+  let usage = input.resume?.usage ?? { input: 0, output: 0 };
+  let steps = input.resume?.steps ?? 0;
+  try {
+    for await (const event of run(input, signal)) {
+      const passing = journal.see(event);
+      const seen = passing instanceof Promise ? await passing : passing;
+      unstored = seen.unstored;
+      if (unstored !== undefined)
+        services.platform.log("error", "the end of a run could not be stored", {
+          run_id: input.context.runId,
+          error: String(unstored),
+        });
+      if (seen.event.type === "run-close") {
+        outcome = seen.event.outcome;
+        usage = seen.event.usage;
+      } else if (event.type === "model" && event.event.type === "done") steps++;
+      yield seen;
+    }
+  } finally {
+    source.onEnd?.(unstored);
+    services.store.usage.record({
+      ...{ owner: source.owner, runId: input.context.runId, door: source.door, outcome, steps, usage },
+      ...{ provider: input.adapter.provider, model: input.request.model },
+      durationMs: Math.round(performance.now() - source.begun),
+    });
+  }
+}
+
+/** A new run's id. */
+export function createRunId(): string {
+  return createId("run");
+}
