@@ -183,6 +183,14 @@ export function activityOf(event: AgentEvent): Json | null {
       };
     case "approval-needed":
       return { type: event.type, step: event.step, calls: event.calls };
+    case "compacted":
+      return {
+        type: event.type,
+        step: event.step,
+        messages: event.messages,
+        tokens_before: event.tokensBefore,
+        tokens_after: event.tokensAfter,
+      };
     default:
       return null;
   }

@@ -192,6 +192,14 @@ function activityOf(event: AgentEvent): Record<string, unknown> | null {
       };
     case "approval-needed":
       return { type: event.type, step: event.step, calls: event.calls };
+    case "compacted":
+      return {
+        type: event.type,
+        step: event.step,
+        messages: event.messages,
+        tokens_before: event.tokensBefore,
+        tokens_after: event.tokensAfter,
+      };
     default:
       return null;
   }

@@ -264,6 +264,24 @@ describe("a run of several steps", () => {
     ]);
     expect(await throughSdk(sse)).toEqual(collect(events));
   });
+
+  test("and that a summary stands for the oldest messages", async () => {
+    const compacted = {
+      type: "compacted",
+      step: 0,
+      messages: 12,
+      tokensBefore: 900,
+      tokensAfter: 300,
+    } as const;
+    const all: AgentEvent[] = [...events.slice(0, 1), compacted, ...events.slice(1)];
+    expect(encode(all)).toBe(encode(events));
+    expect(collect(all)).toEqual(collect(events));
+    const sse = encode(all, { agentEvents: true });
+    expect(frames(sse).find((frame) => frame.agent_event)?.agent_event).toEqual({
+      ...{ type: "compacted", step: 0, messages: 12, tokens_before: 900, tokens_after: 300 },
+    });
+    expect(await throughSdk(sse)).toEqual(collect(events));
+  });
 });
 
 describe("thinking", () => {

@@ -333,6 +333,26 @@ describe("a stream", () => {
     ]);
   });
 
+  test("and that a summary stands for the oldest messages", () => {
+    const compacted = {
+      type: "compacted",
+      step: 0,
+      messages: 12,
+      tokensBefore: 900,
+      tokensAfter: 300,
+    } as const;
+    const events: AgentEvent[] = [runOpen, compacted, open(0), ...say(0, 0, "ok"), done(0), close()];
+    const without = events.filter((event) => event !== compacted);
+    expect(written(events)).toEqual(written(without));
+    expect({ ...bodyOf(events), id: "" }).toEqual({ ...bodyOf(without), id: "" });
+    expect(written(events, meta({ agentEvents: true })).slice(0, 2)).toEqual([
+      chunk(role),
+      chunk({}, null, {
+        agent_event: { type: "compacted", step: 0, messages: 12, tokens_before: 900, tokens_after: 300 },
+      }),
+    ]);
+  });
+
   test("in the deprecated form has room for one call", () => {
     const events = [
       runOpen,
