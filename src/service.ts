@@ -1,7 +1,7 @@
 /** Settings, store and routes, as the entries hand them to their platform. */
 import { createApp } from "./app.ts";
 import { type Config, parseConfig, secretsOf } from "./config.ts";
-import type { LocalStoreHost, Service, StoreHost } from "./platform/service.ts";
+import type { Connection, LocalStoreHost, Service, StoreHost } from "./platform/service.ts";
 import { createServices } from "./services.ts";
 import { openFileDatabase, openRemoteDatabase } from "./store/database.ts";
 import { migrate } from "./store/migrations.ts";
@@ -20,8 +20,10 @@ export const service: Service = {
   },
   openServerStore: (config, host) => createStore({ ...hostOf(host), database: openServer(config, host) }),
   compose(config, platform, store) {
-    const app = createApp(createServices(config, platform, store));
-    return (request, connection) => app.fetch(request, connection);
+    const services = createServices(config, platform, store);
+    const app = createApp(services);
+    const handle = (request: Request, connection: Connection) => app.fetch(request, connection);
+    return Object.assign(handle, { tick: () => services.runs.recover(), close: () => services.close() });
   },
 };
 

@@ -4,11 +4,21 @@ import type { Handler } from "../platform/service.ts";
 import { createWorkerHandler } from "../platform/worker.ts";
 import { service } from "../service.ts";
 
+type Env = Record<string, unknown>;
+
 let handler: Handler | undefined;
 
+function handlerOf(env: Env): Handler {
+  handler ??= createWorkerHandler(env, waitUntil, service);
+  return handler;
+}
+
 export default {
-  fetch(request: Request, env: Record<string, unknown>): Response | Promise<Response> {
-    handler ??= createWorkerHandler(env, waitUntil, service);
-    return handler(request, { address: () => request.headers.get("cf-connecting-ip") ?? undefined });
+  fetch(request: Request, env: Env): Response | Promise<Response> {
+    return handlerOf(env)(request, { address: () => request.headers.get("cf-connecting-ip") ?? undefined });
+  },
+  /** The cron trigger of wrangler.toml. */
+  async scheduled(_event: unknown, env: Env): Promise<void> {
+    await handlerOf(env).tick?.();
   },
 };

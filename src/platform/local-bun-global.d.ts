@@ -3,7 +3,8 @@ interface BunServer {
   readonly port: number | undefined;
   /** Takes no new connections; resolves when open requests have ended, or at once after cutting them. */
   stop(cutOpen?: boolean): Promise<void>;
-  requestIP(request: Request): { address: string } | null;
+  /** null once the connection is gone. */
+  requestIP(request: Request): { address: string; port: number } | null;
 }
 
 declare const Bun: {

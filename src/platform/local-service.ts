@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Config } from "../config.ts";
 import { banner } from "./banner.ts";
 import { atMost, createLocalPlatform, type Local } from "./local.ts";
+import type { Peers } from "./local-peers.ts";
 import type { Handler, Service } from "./service.ts";
 
 const ENV_FILE = fileURLToPath(new URL("../../.env", import.meta.url));
@@ -23,7 +24,7 @@ export interface Runtime {
   name: "node" | "bun";
   service: Service;
   /** Rejects when the address cannot be had. */
-  listen(handler: Handler, config: Config): Promise<Server>;
+  listen(handler: Handler, config: Config, peers: Peers): Promise<Server>;
 }
 
 /** Runs the service until it is told to stop. What prevents the start is one sentence on stderr and exit code 1. */
@@ -35,8 +36,9 @@ export async function startService(runtime: Runtime): Promise<void> {
       readFile: (path) => readFileSync(path, "utf8"),
     });
     const local = await createLocalPlatform(config, runtime.service);
-    const server = await listen(runtime, config, local);
-    stopOnSignal(config, local, server);
+    const handler = runtime.service.compose(config, local.platform, local.store);
+    const server = await listen(runtime, config, local, handler);
+    stopOnSignal(config, local, server, handler);
     surviveFaults(local);
     process.stderr.write(
       banner(config, urlOf(config.host, server.port), local.database, workspaceOf(config, local)),
@@ -56,12 +58,13 @@ function loadEnvFile(): void {
   }
 }
 
-async function listen(runtime: Runtime, config: Config, local: Local): Promise<Server> {
+async function listen(runtime: Runtime, config: Config, local: Local, handler: Handler): Promise<Server> {
   try {
-    return await runtime.listen(runtime.service.compose(config, local.platform, local.store), config);
+    return await runtime.listen(handler, config, local.peers);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const where = `${config.host}:${config.port}`;
+    await handler.close?.();
     await local.close(0);
     if (code === "EADDRINUSE")
       throw new Error(
@@ -83,7 +86,7 @@ function workspaceOf(config: Config, { platform }: Local): string {
   return config.terminal === "virtual" ? "virtual, in the database" : platform.files("local").root;
 }
 
-function stopOnSignal(config: Config, local: Local, server: Server): void {
+function stopOnSignal(config: Config, local: Local, server: Server, handler: Handler): void {
   let stopping = false;
   const stop = async (signal: string): Promise<void> => {
     // Who asks twice does not want to wait.
@@ -95,6 +98,7 @@ function stopOnSignal(config: Config, local: Local, server: Server): void {
     server.cut();
     let code = 0;
     try {
+      await handler.close?.();
       await local.close(CLOSE_MS);
     } catch (error) {
       local.platform.log("error", "the database did not close", { error: String(error) });

@@ -10,6 +10,7 @@ import { delimiter, join } from "node:path";
 import type { Readable } from "node:stream";
 import type { CommandOptions, CommandResult, Terminal } from "../core/platform.ts";
 import { AppError } from "../errors.ts";
+import { type CommandMark, createCommandMark } from "./local-commands.ts";
 import type { LocalPaths } from "./local-paths.ts";
 import { codeOf, createLocalPaths, failAs } from "./local-paths.ts";
 import { OutputTail } from "./output-tail.ts";
@@ -43,6 +44,8 @@ const MERGE_STREAMS = 'exec "$0" -c "$1" 2>&1';
 export interface LocalTerminalOptions {
   /** Where the inherited variables come from; `process.env` unless given. */
   environment?: Record<string, string | undefined>;
+  /** What every command carries, so that it can be told from other programs; one of its own unless given. */
+  mark?: CommandMark;
 }
 
 /** @throws AppError `not_implemented` on Windows, which has neither process groups nor a POSIX shell. */
@@ -55,6 +58,7 @@ export function createLocalTerminal(root: string, options: LocalTerminalOptions 
   }
   const paths = createLocalPaths(root);
   const environment = options.environment ?? process.env;
+  const mark = options.mark ?? createCommandMark();
   const shell = findShell(environment.PATH ?? "");
   const name = shell.endsWith("bash") ? "bash" : "sh";
   return {
@@ -63,7 +67,7 @@ export function createLocalTerminal(root: string, options: LocalTerminalOptions 
       `Commands run in ${name} on ${systemName()} with the workspace ${paths.root} as the working directory. ` +
       "Each command gets a new shell: variables and `cd` do not carry over. There is no input: what asks a " +
       "question gets an end of file. Processes left in the background end with the command.",
-    run: (command, commandOptions) => run(command, commandOptions, shell, paths, environment),
+    run: (command, commandOptions) => run(command, commandOptions, { shell, paths, environment, mark }),
   };
 }
 
@@ -94,27 +98,29 @@ function minimalEnvironment(environment: Record<string, string | undefined>): Re
   return kept;
 }
 
-async function run(
-  command: string,
-  options: CommandOptions,
-  shell: string,
-  paths: LocalPaths,
-  environment: Record<string, string | undefined>,
-): Promise<CommandResult> {
+interface Host {
+  shell: string;
+  paths: LocalPaths;
+  environment: Record<string, string | undefined>;
+  mark: CommandMark;
+}
+
+async function run(command: string, options: CommandOptions, host: Host): Promise<CommandResult> {
   if (command.includes("\0")) {
     throw new AppError("invalid_request", "A command must not hold a NUL character.");
   }
-  const cwd = await paths.existing(options.cwd ?? "");
+  const cwd = await host.paths.existing(options.cwd ?? "");
   if (!(await lstat(cwd.real).catch(failAs(cwd.path))).isDirectory()) throw notDirectory(cwd.path);
   if (options.signal.aborted) return notStarted();
-  return await watch(start(shell, command, cwd.real, minimalEnvironment(environment)), options);
+  return await watch(start(command, cwd.real, host), options, host.mark);
 }
 
-function start(shell: string, command: string, cwd: string, env: Record<string, string>): ChildProcess {
+function start(command: string, cwd: string, { shell, environment, mark }: Host): ChildProcess {
+  mark.used = true;
   try {
-    return spawn("/bin/sh", ["-c", MERGE_STREAMS, shell, command], {
+    return spawn("/bin/sh", ["-c", mark.prelude + MERGE_STREAMS, shell, command], {
       cwd,
-      env,
+      env: { ...minimalEnvironment(environment), ...mark.variables },
       stdio: ["ignore", "pipe", "ignore"],
       detached: true,
     });
@@ -129,7 +135,11 @@ function notStarted(): CommandResult {
 }
 
 /** Follows one child from its start until nothing of its group is left. */
-function watch(child: ChildProcess, options: CommandOptions): Promise<CommandResult> {
+function watch(
+  child: ChildProcess,
+  options: CommandOptions,
+  { running }: CommandMark,
+): Promise<CommandResult> {
   const tail = new OutputTail(options.outputLimit, options.onOutput);
   const timers: NodeJS.Timeout[] = [];
   let ended: "timeout" | "cancel" | null = null;
@@ -142,6 +152,7 @@ function watch(child: ChildProcess, options: CommandOptions): Promise<CommandRes
     timers.push(setTimeout(() => killGroup(child, "SIGKILL"), KILL_GRACE_MS));
   };
   const onAbort = () => stop("cancel");
+  if (child.pid !== undefined) running.add(child.pid);
 
   return new Promise<CommandResult>((resolve, reject) => {
     const output = child.stdout as Readable;
@@ -149,6 +160,7 @@ function watch(child: ChildProcess, options: CommandOptions): Promise<CommandRes
       for (const timer of timers) clearTimeout(timer);
       options.signal.removeEventListener("abort", onAbort);
       killGroup(child, "SIGKILL");
+      if (child.pid !== undefined) running.delete(child.pid);
       output.destroy();
     };
     const finish = () => {

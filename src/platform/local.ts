@@ -15,8 +15,11 @@ import { join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Config } from "../config.ts";
 import type { Platform } from "../core/platform.ts";
+import { createRedaction } from "../core/redaction.ts";
 import type { Store } from "../core/store.ts";
+import { type CommandMark, createCommandMark } from "./local-commands.ts";
 import { createLineWriter } from "./local-log.ts";
+import { createPeers, type Peers } from "./local-peers.ts";
 import { createLocalTerminal } from "./local-terminal.ts";
 import { createLocalWorkspace } from "./local-workspace.ts";
 import { createLog } from "./log.ts";
@@ -33,6 +36,8 @@ export interface Local {
   store: Store;
   /** Where the rows are, for people. */
   database: string;
+  /** Tells the agent's own commands from other clients. */
+  peers: Peers;
   /** Waits for background work, as long as `graceMs`, then closes the database. */
   close(graceMs: number): Promise<void>;
   /** Writes the log lines that still wait. */
@@ -44,10 +49,12 @@ export async function createLocalPlatform(config: Config, service: Service): Pro
   const dataDir = makeFolder("DATA_DIR", config.dataDir, OWNER_ONLY);
   const secret = config.access.secretKey ?? serverSecret(join(dataDir, "secret.key"));
   const writer = createLineWriter();
+  const redaction = createRedaction();
   const log = createLog({
     level: config.log.level,
     format: config.log.format ?? (process.stderr.isTTY ? "pretty" : "json"),
     secrets: [...service.secretsOf(config), secret],
+    redaction,
     write: writer.write,
   });
   const pending = new Set<Promise<unknown>>();
@@ -59,11 +66,13 @@ export async function createLocalPlatform(config: Config, service: Service): Pro
     pending.add(settled);
   };
   const { store, database } = await openStore(config, dataDir, service, { log, now, background });
-  const agentHome = config.terminal === "virtual" ? virtualHome(store) : hostHome(config, dataDir);
+  const mark = createCommandMark();
+  const agentHome = config.terminal === "virtual" ? virtualHome(store) : hostHome(config, dataDir, mark);
   return {
-    platform: { runtime: config.runtime, background, now, log, secret, ...agentHome },
+    platform: { runtime: config.runtime, background, now, log, redaction, secret, ...agentHome },
     store,
     database,
+    peers: createPeers(mark),
     async close(graceMs) {
       await atMost(Promise.all(pending), graceMs);
       await store.close();
@@ -74,7 +83,7 @@ export async function createLocalPlatform(config: Config, service: Service): Pro
 
 type AgentHome = Pick<Platform, "files" | "terminal">;
 
-function hostHome(config: Config, dataDir: string): AgentHome {
+function hostHome(config: Config, dataDir: string, mark: CommandMark): AgentHome {
   const root = makeFolder("WORKSPACE", config.workspace);
   const inside = relative(root, dataDir);
   if (inside === "" || !(inside === ".." || inside.startsWith(`..${sep}`)))
@@ -83,7 +92,7 @@ function hostHome(config: Config, dataDir: string): AgentHome {
     );
   const files = createLocalWorkspace(root);
   if (config.terminal === "off") return { files: () => files };
-  const terminal = createLocalTerminal(root);
+  const terminal = createLocalTerminal(root, { mark });
   return { files: () => files, terminal: () => terminal };
 }
 
@@ -104,7 +113,7 @@ async function openStore(
   const { url } = config.database;
   const file = join(dataDir, "dragoman.db");
   const { createClient } = await (url === undefined
-    ? import("@libsql/client/sqlite3")
+    ? import("./local-database.ts")
     : import("@libsql/client/web"));
   const database = url === undefined ? file : new URL(url).host;
   try {

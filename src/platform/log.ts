@@ -6,12 +6,15 @@ import {
   type TextFormatter,
 } from "@logtape/logtape";
 import type { Log, LogLevel } from "../core/platform.ts";
+import type { Redaction } from "../core/redaction.ts";
 
 export interface LogOptions {
   level: LogLevel | "silent";
   format: "json" | "pretty";
   /** Values that are cut out of every line, wherever they stand in it. */
   secrets: readonly string[];
+  /** Keys of callers, which come and go. */
+  redaction?: Redaction;
   /** Takes one line, its line feed included. Must neither wait nor throw. */
   write(line: string): void;
 }
@@ -25,16 +28,17 @@ const SECRET_LEAST = 6;
 export function createLog(options: LogOptions): Log {
   const least = RANK[options.level];
   const format = options.format === "json" ? jsonFormat() : prettyFormat();
-  const redact = createRedaction(options.secrets);
+  const redact = createCutter(options.secrets);
+  const clean = options.redaction?.clean ?? ((value) => value);
   return (level, message, fields) => {
     if (RANK[level] < least) return;
     const line = format({
       category: CATEGORY,
       level: level as TapeLevel,
-      message: [message],
-      rawMessage: message,
+      message: [clean(message)],
+      rawMessage: clean(message),
       timestamp: Date.now(),
-      properties: fields ?? {},
+      properties: clean(fields ?? {}),
     });
     options.write(redact(line));
   };
@@ -63,7 +67,7 @@ function plain(value: unknown): string {
   return /^[\x21-\x7e]+$/.test(text) ? text : JSON.stringify(text);
 }
 
-function createRedaction(secrets: readonly string[]): (line: string) => string {
+function createCutter(secrets: readonly string[]): (line: string) => string {
   const needles = new Set<string>();
   for (const secret of secrets) {
     if (secret.length < SECRET_LEAST) continue;

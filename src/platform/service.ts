@@ -1,4 +1,5 @@
 /** The service as the platforms know it: what they are handed, since they see neither settings nor store nor routes. */
+import type { Client as LibsqlClient, Config as LibsqlConfig } from "@libsql/client/web";
 import type { Config, ConfigOptions } from "../config.ts";
 import type { Log, Platform } from "../core/platform.ts";
 import type { Store } from "../core/store.ts";
@@ -6,12 +7,22 @@ import type { Store } from "../core/store.ts";
 /** What the runtime knows of a connection; the second argument of `app.fetch`. */
 export interface Connection {
   address(): string | undefined;
+  /** Whether a command of the agent is at the other end. Absent where that cannot be. */
+  startedByAgent?(): Promise<boolean>;
 }
 
-export type Handler = (request: Request, connection: Connection) => Response | Promise<Response>;
+export interface Handler {
+  (request: Request, connection: Connection): Response | Promise<Response>;
+  /** Goes on with what others have left. For hosts that call from outside, since nothing runs there between requests. */
+  tick?(): Promise<void>;
+  /** Gives up the runs that are not finished, so that another process can go on with them. The store stays open. */
+  close?(): Promise<void>;
+}
 
-/** `createClient` of the `@libsql/client` that fits the address. */
-type CreateClient = typeof import("@libsql/client/web").createClient;
+/** What the store uses of a libSQL client. */
+type Client = Pick<LibsqlClient, "execute" | "batch" | "migrate" | "reconnect" | "close" | "closed">;
+/** That of the client which fits the address. */
+type CreateClient = (config: LibsqlConfig) => Client;
 
 export interface StoreHost {
   createClient: CreateClient;

@@ -2,6 +2,7 @@
 import { createClient } from "@libsql/client/web";
 import type { Config } from "../config.ts";
 import type { Platform } from "../core/platform.ts";
+import { createRedaction } from "../core/redaction.ts";
 import type { Store } from "../core/store.ts";
 import { createLog } from "./log.ts";
 import type { Handler, Service } from "./service.ts";
@@ -36,10 +37,12 @@ export function createWorkerPlatform(
   waitUntil: WaitUntil,
   service: Service,
 ): { platform: Platform; store: Store } {
+  const redaction = createRedaction();
   const log = createLog({
     level: config.log.level,
     format: config.log.format ?? "json",
     secrets: service.secretsOf(config),
+    redaction,
     write: print,
   });
   const now = () => new Date();
@@ -57,6 +60,7 @@ export function createWorkerPlatform(
     background,
     now,
     log,
+    redaction,
     secret: config.access.secretKey,
   };
   return { platform, store };

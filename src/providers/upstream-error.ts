@@ -29,7 +29,10 @@ export function upstreamError(error: unknown, provider: ProviderName, key: strin
   if (error instanceof AppError)
     return new AppError(error.code, redact(error.message, key), {
       ...error,
-      details: error.details,
+      upstreamType: redactWord(error.upstreamType, key),
+      upstreamCode: redactWord(error.upstreamCode, key),
+      param: redactWord(error.param, key),
+      details: redactDetails(error.details, key),
       cause: error,
     });
   const sdk = (error ?? {}) as SdkError;
@@ -38,9 +41,10 @@ export function upstreamError(error: unknown, provider: ProviderName, key: strin
     const said = body.message ?? sdk.message ?? `status ${sdk.status}`;
     return new AppError("upstream_error", shorten(redact(said, key)), {
       status: sdk.status >= 400 && sdk.status <= 599 ? sdk.status : 502,
-      upstreamType: body.type,
-      upstreamCode: body.code,
-      param: body.param,
+      // Providers and gateways quote a key that they refuse, and not always in the sentence alone.
+      upstreamType: redactWord(body.type, key),
+      upstreamCode: redactWord(body.code, key),
+      param: redactWord(body.param, key),
       retryAfter: retryAfterOf(sdk.headers),
       cause: error,
     });
@@ -100,6 +104,15 @@ function causeOf(error: unknown): string | undefined {
 
 export function redact(message: string, key: string): string {
   return key.length >= 4 ? message.replaceAll(key, "[key]") : message;
+}
+
+function redactWord(word: string | undefined, key: string): string | undefined {
+  return word === undefined ? undefined : redact(word, key);
+}
+
+function redactDetails(details: AppError["details"], key: string): AppError["details"] {
+  const text = details === undefined ? "" : JSON.stringify(details);
+  return text.includes(key) ? JSON.parse(redact(text, key)) : details;
 }
 
 /** An error page is not a sentence: its start is enough to know it by. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { createRedaction } from "../../src/core/redaction.ts";
 import { createLog, type LogOptions } from "../../src/platform/log.ts";
 
 function logTo(options: Partial<LogOptions> = {}) {
@@ -54,6 +55,29 @@ test.each(["json", "pretty"] as const)("K2: no secret leaves in a %s line, where
     expect(line).not.toContain("here");
   }
 });
+
+test.each(["json", "pretty"] as const)(
+  "K2: no caller's key leaves in a %s line while it is held",
+  (format) => {
+    const redaction = createRedaction();
+    const { log, lines } = logTo({ format, redaction });
+    // As a caller might choose it in order to break the line.
+    const keys = ["sk-canary-0123456789", '","level":"canary', "nt:a-canary-behind-n"];
+    for (const key of keys) redaction.hold(key);
+    for (const key of keys)
+      log("error", `it said ${key}`, {
+        error: `a\n${key}\nb`,
+        nested: { list: [key] },
+        [key]: 1,
+      });
+    for (const line of lines) {
+      expect(line.match(/\[key\]/g)).toHaveLength(4);
+      for (const key of keys) expect(line).not.toContain(key);
+      if (format === "json")
+        expect(JSON.parse(line)).toMatchObject({ level: "ERROR", nested: { list: ["[key]"] } });
+    }
+  },
+);
 
 test.each(["json", "pretty"] as const)("a field cannot forge a second %s line", (format) => {
   const { log, lines } = logTo({ format });
