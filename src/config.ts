@@ -48,6 +48,12 @@ export interface Config {
   /** Milliseconds. */
   upstream: { firstByteMs: number; idleMs: number; retries: number };
   run: { maxSteps: number; timeoutMs: number; tokenBudget: number };
+  /** Milliseconds. */
+  sessions: { waitMs: number; leaseMs: number };
+  /** Callers may have their tools run unasked. */
+  allowAutoApprove: boolean;
+  /** Of one owner; 0 is no limit. */
+  quota: { requestsPerMinute: number; runs: number };
   /** Bytes, and milliseconds of head start for a slow body. */
   body: { v1Limit: number; apiLimit: number; timeoutMs: number };
   /** Milliseconds. */
@@ -105,6 +111,9 @@ export function parseConfig(env: Record<string, string | undefined>, options: Co
       timeoutMs: values.RUN_TIMEOUT,
       tokenBudget: values.RUN_TOKEN_BUDGET,
     },
+    sessions: { waitMs: values.SESSION_WAIT, leaseMs: values.RUN_LEASE },
+    allowAutoApprove: values.ALLOW_AUTO_APPROVE,
+    quota: { requestsPerMinute: values.RATE_LIMIT, runs: values.MAX_RUNS },
     body: {
       v1Limit: values.V1_BODY_LIMIT,
       apiLimit: values.API_BODY_LIMIT,

@@ -64,6 +64,18 @@ function choice<const T extends string>(values: readonly T[]) {
   };
 }
 
+function flag(description: string): Setting<boolean> {
+  return {
+    default: "0",
+    description,
+    allowed: "0 or 1",
+    parse: z
+      .enum(["0", "1", "false", "true"])
+      .transform((value) => value === "1" || value === "true") as z.ZodType<boolean, string>,
+    fallback: false,
+  };
+}
+
 /** A comma-separated list, each entry through `entry`; null there refuses the whole. */
 function list<T>(entry: (item: string) => T | null): z.ZodType<T[], string> {
   return z.string().transform((value, context) => {
@@ -224,15 +236,9 @@ export const SETTINGS_TABLE = {
     fallback: undefined,
   }),
   ...providerSettings(),
-  STRICT_KEY_PREFIX: setting({
-    default: "0",
-    description: "`1` refuses keys whose prefix belongs to no provider instead of sending them to Gemini.",
-    allowed: "0 or 1",
-    parse: z
-      .enum(["0", "1", "false", "true"])
-      .transform((value) => value === "1" || value === "true") as z.ZodType<boolean, string>,
-    fallback: false,
-  }),
+  STRICT_KEY_PREFIX: flag(
+    "`1` refuses keys whose prefix belongs to no provider instead of sending them to Gemini.",
+  ),
   MODEL_ALIASES: setting<{ glob: string; model: string }[]>({
     default: "none",
     description: "Model ids to replace, first match wins: `claude-*=gpt-5.5,small=gemini-3.8-flash`.",
@@ -263,6 +269,9 @@ export const SETTINGS_TABLE = {
     parse: text,
     fallback: "ask",
   }),
+  ALLOW_AUTO_APPROVE: flag(
+    "`1` lets a caller of `/api/chat` say `auto_approve`: what would ask runs without asking.",
+  ),
   ACCESS_TOKENS: setting<AccessToken[]>({
     default: "none",
     description: "Who may use the service: `alice:token1,bob:token2`. Each name owns what it makes.",
@@ -306,6 +315,23 @@ export const SETTINGS_TABLE = {
   MAX_STEPS: number(50, 1, 10_000, "Model calls in one run."),
   RUN_TIMEOUT: duration(1800, "Longest time of one run."),
   RUN_TOKEN_BUDGET: number(2_000_000, 1, 1_000_000_000, "Input and output tokens of one run together."),
+  RUN_LEASE: duration(
+    15,
+    "How long a run stays with a process that has gone silent before another goes on with it.",
+    2,
+  ),
+  SESSION_WAIT: duration(
+    30,
+    "How long a turn waits for the one before it in its session, before it is refused with 409.",
+    0,
+  ),
+  MAX_RUNS: number(0, 0, 1_000_000, "Runs that one owner may have under way in a process; 0 is any number."),
+  RATE_LIMIT: number(
+    0,
+    0,
+    1_000_000,
+    "Requests that one owner may send a minute to a process; 0 is any number.",
+  ),
   UPSTREAM_FIRST_BYTE_TIMEOUT: duration(60, "How long a provider may take until its first byte."),
   UPSTREAM_IDLE_TIMEOUT: duration(120, "How long a provider may be silent between two bytes."),
   UPSTREAM_RETRIES: number(

@@ -9,6 +9,7 @@ import type { Services } from "../services.ts";
 import { readJson } from "./body.ts";
 import { credentialsOf } from "./credentials.ts";
 import type { AppEnv } from "./env.ts";
+import { headerValue } from "./header-value.ts";
 
 export function countTokens(services: Services): Handler<AppEnv> {
   const { config } = services;
@@ -25,7 +26,7 @@ export function countTokens(services: Services): Handler<AppEnv> {
       config.providers[credentials.provider].model,
       config.models.aliases,
     );
-    c.header("x-upstream-model", target.model);
+    c.header("x-upstream-model", headerValue(target.model));
     if (adapter.countTokens) {
       const tokens = await adapter.countTokens({ ...request, model: target.model }, c.req.raw.signal);
       return c.json({ input_tokens: tokens });

@@ -1,20 +1,33 @@
 /** Mounts a codec: request in the door's words -> a run -> the reply in the door's words, whole or streamed. */
 import type { Context, Handler } from "hono";
+import { decideByCode } from "../agent/approvals.ts";
+import type { Passed } from "../agent/journal.ts";
+import type { RunInput } from "../agent/run.ts";
 import type { ToolSelection } from "../agent/select-tools.ts";
-import { type Ask, startRun } from "../agent/start.ts";
 import { resolveTarget } from "../agent/target.ts";
+import {
+  type Ask,
+  continueTurn,
+  endAbandoned,
+  startTurn,
+  type Turn,
+  type TurnWatch,
+} from "../agent/turns.ts";
 import type { AgentEvent } from "../core/event.ts";
 import { createId } from "../core/id.ts";
-import { AppError, fromFault } from "../errors.ts";
+import type { RunRecord } from "../core/run.ts";
+import { AppError, type Fault, fromFault } from "../errors.ts";
 import type { Codec, Decoded, ReplyMeta } from "../protocols/codec.ts";
 import { parseWire } from "../protocols/problem.ts";
 import type { Services } from "../services.ts";
 import { readJson } from "./body.ts";
 import { credentialsOf } from "./credentials.ts";
 import type { AppEnv } from "./env.ts";
-import { streamBody } from "./sse.ts";
+import { headerValue } from "./header-value.ts";
+import type { Quota } from "./quota.ts";
+import { STREAM_HEADERS, streamBody } from "./sse.ts";
 
-export function frontDoor<Wire>(codec: Codec<Wire>, services: Services): Handler<AppEnv> {
+export function frontDoor<Wire>(codec: Codec<Wire>, services: Services, quota: Quota): Handler<AppEnv> {
   const { config } = services;
   return async (c) => {
     const body = await readJson(c.req.raw, { limit: config.body.v1Limit, timeoutMs: config.body.timeoutMs });
@@ -22,12 +35,22 @@ export function frontDoor<Wire>(codec: Codec<Wire>, services: Services): Handler
       headers: c.req.raw.headers,
       query: new URLSearchParams(c.req.url.split("?")[1] ?? ""),
     });
-    const ask = await askOf(c, codec.door, decoded, services);
     const hold = c.req.header("x-on-disconnect") === "continue";
-    const replies = await openReplies(c, ask, decoded, services, hold);
+    const client = clientOf(c.req.raw.signal, hold);
+    const parked = await decidedHere(services, c.get("owner"), decoded);
+    const ask = parked ? null : await askOf(c, codec.door, decoded, services);
+    const runId = parked?.id ?? ask?.runId ?? "";
+    const turns = parked
+      ? [continued(services, parked, askingOf(c), client)]
+      : started(services, ask as Ask, decoded.choices, client, quota);
+    const each = await opened(turns, client, () => c.set("runId", runId));
     // Given to the response at once: Hono's own way of setting them one by one costs a Headers object more.
-    const headers: Record<string, string> = { "x-run-id": ask.runId, "x-upstream-model": ask.target.model };
-    if (replies.sessionId !== undefined) headers["x-session-id"] = replies.sessionId;
+    const headers: Record<string, string> = {
+      "x-run-id": runId,
+      "x-upstream-model": headerValue(parked?.spec.request.model ?? (ask as Ask).target.model),
+    };
+    const sessionId = each[0]?.turn.sessionId;
+    if (ask?.session !== undefined && sessionId !== undefined) headers["x-session-id"] = sessionId;
     const meta: ReplyMeta = {
       model: decoded.request.model,
       requestId: c.get("requestId"),
@@ -36,10 +59,9 @@ export function frontDoor<Wire>(codec: Codec<Wire>, services: Services): Handler
       agentEvents: c.req.header("x-agent-events") === "1",
       echo: decoded.echo,
     };
-    c.set("runId", ask.runId);
     return decoded.stream
-      ? streamed(codec, meta, replies, headers, hold, services)
-      : whole(codec, meta, replies, headers);
+      ? streamed(codec, meta, each, client, headers, services)
+      : whole(codec, meta, each, client, headers);
   };
 }
 
@@ -47,7 +69,7 @@ export function frontDoor<Wire>(codec: Codec<Wire>, services: Services): Handler
 async function askOf(c: Context<AppEnv>, door: string, decoded: Decoded, services: Services): Promise<Ask> {
   const { config, models } = services;
   const credentials = credentialsOf(c, models);
-  const { provider } = credentials;
+  const { provider, key } = credentials;
   const target = resolveTarget(
     decoded.request.model,
     config.providers[provider].model,
@@ -68,12 +90,15 @@ async function askOf(c: Context<AppEnv>, door: string, decoded: Decoded, service
     owner: c.get("owner"),
     door,
     adapter: await models.adapter(credentials),
+    key,
+    callersKey: c.get("providerKey") !== undefined,
     target,
     request: decoded.request,
     // Several agents side by side in one workspace would undo each other's work.
     selection: several ? "none" : selectionOf(c.req.header("x-agent-tools")),
     session,
     carriesSeals: decoded.carriesSeals,
+    asking: askingOf(c),
   };
 }
 
@@ -85,82 +110,164 @@ function selectionOf(header: string | undefined): ToolSelection {
   return names.filter((name) => name !== "");
 }
 
+/** These doors have no way to ask but the reply itself. */
+function askingOf(c: Context<AppEnv>): RunInput["asking"] {
+  return c.req.header("x-approval") === "deny" ? "nobody" : "text";
+}
+
+/** Where the last message is `approve CODE` or `deny CODE`: the run that it decides about, to be gone on with here. */
+async function decidedHere(services: Services, owner: string, decoded: Decoded): Promise<RunRecord | null> {
+  if (decoded.choices > 1) return null;
+  const { agent, store, platform } = services;
+  const decision = await decideByCode(agent, owner, decoded.request.messages);
+  if (!decision) return null;
+  const leaseUntil = new Date(platform.now().getTime() + agent.leaseMs);
+  const record = await store.runs.resume(owner, decision.runId, agent.holder, leaseUntil);
+  if (record) return record;
+  throw new AppError(
+    "conflict",
+    `Your decision is taken, and run ${decision.runId} goes on elsewhere: see GET /api/runs/${decision.runId}/events.`,
+  );
+}
+
+/** What ends the runs of a request: its client goes, unless they are to go on without it. */
+interface Client {
+  controller: AbortController;
+  hold: boolean;
+}
+
+function clientOf(signal: AbortSignal, hold: boolean): Client {
+  const controller = new AbortController();
+  if (!hold) {
+    if (signal.aborted) controller.abort();
+    else signal.addEventListener("abort", () => controller.abort(), { once: true });
+  }
+  return { controller, hold };
+}
+
+/** Keeps the lease of a run for as long as its events are read, if it ever has one. */
+function leaseOf(services: Services, owner: string, runId: string, client: Client): Required<TurnWatch> {
+  let release = () => {};
+  return {
+    onRow() {
+      release = services.runs.hold(runId, client.controller);
+    },
+    onEnd(unstored) {
+      release();
+      if (unstored !== undefined) services.runs.retryEnd(owner, runId, unstored);
+    },
+  };
+}
+
+function started(
+  services: Services,
+  ask: Ask,
+  choices: number,
+  client: Client,
+  quota: Quota,
+): Promise<Turn>[] {
+  return Array.from({ length: choices }, async (_, choice) => {
+    const asked = choice === 0 ? ask : { ...ask, runId: createId("run") };
+    const lease = leaseOf(services, ask.owner, asked.runId, client);
+    const leave = quota.run(ask.owner);
+    const onEnd = (unstored: unknown) => {
+      leave();
+      lease.onEnd(unstored);
+    };
+    try {
+      return await startTurn(services.agent, asked, client.controller.signal, { ...lease, onEnd });
+    } catch (error) {
+      onEnd(undefined);
+      throw error;
+    }
+  });
+}
+
+async function continued(
+  services: Services,
+  record: RunRecord,
+  asking: RunInput["asking"],
+  client: Client,
+): Promise<Turn> {
+  const lease = leaseOf(services, record.owner, record.id, client);
+  lease.onRow();
+  try {
+    const after = { after: "decided", asking } as const;
+    return await continueTurn(services.agent, record, after, client.controller.signal, lease);
+  } catch (error) {
+    lease.onEnd(undefined);
+    await endAbandoned(services.agent, record, error);
+    throw error;
+  }
+}
+
 /** A run whose first event has been seen, so that a fault could still become a status. */
 interface Reply {
+  turn: Turn;
   head: AgentEvent[];
-  rest: AsyncGenerator<AgentEvent, void, void>;
 }
 
-interface Replies {
-  each: Reply[];
-  sessionId: string | undefined;
-  /** Ends the runs: the client has gone. */
-  cancel(): void;
-}
-
-async function openReplies(
-  c: Context<AppEnv>,
-  ask: Ask,
-  decoded: Decoded,
-  services: Services,
-  hold: boolean,
-): Promise<Replies> {
-  const controller = new AbortController();
-  const cancel = () => controller.abort();
-  if (!hold) {
-    const client = c.req.raw.signal;
-    if (client.aborted) cancel();
-    else client.addEventListener("abort", cancel, { once: true });
-  }
-  let sessionId: string | undefined;
-  const starts = Array.from({ length: decoded.choices }, async (_, choice) => {
-    const asked = choice === 0 ? ask : { ...ask, runId: createId("run") };
-    const started = await startRun(services.agent, asked, controller.signal);
-    sessionId = started.sessionId;
-    return peek(started.events);
-  });
+/** Throws what the first of them has failed with; the others are cancelled then. */
+async function opened(turns: Promise<Turn>[], client: Client, begun: () => void): Promise<Reply[]> {
   try {
-    const each = await Promise.all(starts);
-    return { each, sessionId, cancel };
+    return await Promise.all(
+      turns.map(async (beginning) => {
+        const turn = await beginning;
+        begun();
+        return peek(turn);
+      }),
+    );
   } catch (error) {
-    cancel();
+    client.controller.abort();
+    for (const turn of turns)
+      turn.then(
+        ({ events }) => drain(events),
+        () => {},
+      );
     throw error;
   }
 }
 
 /** Reads to the upstream's first event. Throws the run's fault when there is none. */
-async function peek(events: AsyncGenerator<AgentEvent, void, void>): Promise<Reply> {
+async function peek(turn: Turn): Promise<Reply> {
   const head: AgentEvent[] = [];
   for (;;) {
-    const { value: event, done } = await events.next();
-    if (done) return { head, rest: events };
-    if (event.type === "run-close" && event.fault && event.outcome !== "completed")
-      throw fromFault(event.fault);
+    const { value: passed, done } = await turn.events.next();
+    if (done) return { turn, head };
+    const { event } = passed;
+    const fault = faultOf(event);
+    if (fault) throw fromFault(fault);
     head.push(event);
-    if (event.type === "model") return { head, rest: events };
+    if (event.type === "model") return { turn, head };
   }
+}
+
+/** Why a run failed; a limit that it met is an end like others. */
+function faultOf(event: AgentEvent): Fault | undefined {
+  return event.type === "run-close" && event.outcome !== "completed" ? event.fault : undefined;
 }
 
 async function whole<Wire>(
   codec: Codec<Wire>,
   meta: ReplyMeta,
-  replies: Replies,
+  replies: Reply[],
+  client: Client,
   headers: Record<string, string>,
 ): Promise<Response> {
   const collector = codec.collector(meta);
-  const collect = async ({ head, rest }: Reply, choice: number) => {
-    const push = (event: AgentEvent) => {
-      if (event.type === "run-close" && event.fault && event.outcome !== "completed")
-        throw fromFault(event.fault);
-      collector.push(event, choice);
-    };
-    head.forEach(push);
-    for await (const event of rest) push(event);
+  const collect = async ({ head, turn }: Reply, choice: number) => {
+    for (const event of head) collector.push(event, choice);
+    let fault: Fault | undefined;
+    for await (const { event } of turn.events) {
+      fault = faultOf(event);
+      if (!fault) collector.push(event, choice);
+    }
+    if (fault) throw fromFault(fault);
   };
   try {
-    await Promise.all(replies.each.map(collect));
+    await Promise.all(replies.map(collect));
   } catch (error) {
-    replies.cancel();
+    client.controller.abort();
     throw error;
   }
   headers["content-type"] = "application/json";
@@ -170,37 +277,34 @@ async function whole<Wire>(
 function streamed<Wire>(
   codec: Codec<Wire>,
   meta: ReplyMeta,
-  replies: Replies,
+  replies: Reply[],
+  client: Client,
   headers: Record<string, string>,
-  hold: boolean,
   { platform }: Services,
 ): Response {
   const encoder = codec.encoder(meta);
-  const frames =
-    replies.each.length === 1 ? framesOf(replies.each[0] as Reply, encoder) : merged(replies.each, encoder);
+  const frames = replies.length === 1 ? framesOf(replies[0] as Reply, encoder) : merged(replies, encoder);
   const body = streamBody(frames, {
     heartbeat: codec.heartbeat,
     onClose: (delivered) => {
       if (delivered) return;
-      if (hold) platform.background(drain(frames));
-      else replies.cancel();
+      if (!client.hold) client.controller.abort();
+      platform.background(drain(frames));
     },
-    hold,
+    // A run has to be read to its end, or it would be left without one.
+    hold: true,
     log: platform.log,
   });
-  headers["content-type"] = "text/event-stream; charset=utf-8";
-  headers["cache-control"] = "no-cache";
-  headers["x-accel-buffering"] = "no";
-  return new Response(body, { headers });
+  return new Response(body, { headers: { ...headers, ...STREAM_HEADERS } });
 }
 
 type Encode = { push(event: AgentEvent, choice?: number): string };
 
-async function* framesOf({ head, rest }: Reply, encoder: Encode): AsyncGenerator<string, void, void> {
+async function* framesOf({ head, turn }: Reply, encoder: Encode): AsyncGenerator<string, void, void> {
   let first = "";
   for (const event of head) first += encoder.push(event);
   yield first;
-  for await (const event of rest) {
+  for await (const { event } of turn.events) {
     const frame = encoder.push(event);
     if (frame !== "") yield frame;
   }
@@ -211,18 +315,18 @@ async function* merged(replies: Reply[], encoder: Encode): AsyncGenerator<string
   for (const [choice, { head }] of replies.entries())
     for (const event of head) yield encoder.push(event, choice);
   const next = (choice: number) =>
-    (replies[choice] as Reply).rest.next().then((result) => ({ choice, result }));
+    (replies[choice] as Reply).turn.events.next().then((result) => ({ choice, result }));
   const waiting = new Map(replies.map((_, choice) => [choice, next(choice)]));
   while (waiting.size > 0) {
     const { choice, result } = await Promise.race(waiting.values());
     if (result.done) waiting.delete(choice);
     else {
       waiting.set(choice, next(choice));
-      yield encoder.push(result.value, choice);
+      yield encoder.push(result.value.event, choice);
     }
   }
 }
 
-async function drain(frames: AsyncGenerator<string, void, void>): Promise<void> {
-  for await (const _ of frames);
+async function drain(events: AsyncGenerator<Passed | string, void, void>): Promise<void> {
+  for await (const _ of events);
 }

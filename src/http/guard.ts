@@ -6,13 +6,17 @@ import type { MiddlewareHandler } from "hono";
 import type { AccessConfig } from "../config.ts";
 import { createId } from "../core/id.ts";
 import { isLoopback } from "../core/loopback.ts";
+import type { Redaction } from "../core/redaction.ts";
 import { AppError } from "../errors.ts";
 import { type AccessOptions, createAccess, type Identity } from "./access.ts";
 import type { AppEnv } from "./env.ts";
 import { doorOf, errorResponse } from "./problem.ts";
 
 /** Paths that say nothing about anybody and need nobody's token. */
-const PUBLIC = new Set(["/healthz", "/readyz"]);
+const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/docs"]);
+
+/** Paths that an agent's commands may ask for: they do nothing and show nothing. */
+const PROBES = new Set(["/healthz", "/readyz"]);
 
 /** How long a browser may remember what a preflight said. Seconds. */
 const PREFLIGHT_AGE = "600";
@@ -22,8 +26,14 @@ const EXPOSED =
 /** The mark of a request id that a client or a proxy brings along: short, and fit for a log line and a header. */
 const REQUEST_ID = /^[A-Za-z0-9._:-]{8,128}$/;
 
-export function guard(config: AccessConfig, options: AccessOptions = {}): MiddlewareHandler<AppEnv> {
+export interface GuardOptions extends AccessOptions {
+  /** Gets to know the keys that headers carry. */
+  redaction?: Redaction | undefined;
+}
+
+export function guard(config: AccessConfig, options: GuardOptions = {}): MiddlewareHandler<AppEnv> {
   const access = createAccess(config, options);
+  const { redaction } = options;
   const hosts = new Set(config.allowedHosts);
   const origins = new Set(config.corsOrigins);
 
@@ -33,6 +43,7 @@ export function guard(config: AccessConfig, options: AccessOptions = {}): Middle
     const shown = headers.get("x-request-id");
     const requestId = shown !== null && REQUEST_ID.test(shown) ? shown : createId("req");
     c.set("requestId", requestId);
+    if (redaction) c.set("redaction", redaction);
     const origin = headers.get("origin");
     const cors = origin !== null && origins.has(origin.toLowerCase()) ? origin : null;
     let response: Response | null = null;
@@ -40,11 +51,14 @@ export function guard(config: AccessConfig, options: AccessOptions = {}): Middle
       if (config.mode === "open") checkHost(headers.get("host"), request.url, hosts);
       if (cors === null) checkOrigin(origin, headers, request.url);
       checkPath(request.url);
+      if (c.env?.startedByAgent && !PROBES.has(c.req.path) && (await c.env.startedByAgent()))
+        throw ownCommand();
       if (cors !== null && isPreflight(request)) response = preflight(headers);
       else {
         const identity = await identify();
         c.set("owner", identity.owner);
         c.set("providerKey", identity.providerKey);
+        if (identity.providerKey !== undefined) redaction?.hold(identity.providerKey);
       }
     } catch (error) {
       response = errorResponse(c, error);
@@ -73,6 +87,14 @@ export function guard(config: AccessConfig, options: AccessOptions = {}): Middle
       if (origins.size > 0) out.append("vary", "origin");
     }
   };
+}
+
+/** In open mode a command could otherwise approve the calls of its own run (P4). */
+function ownCommand(): AppError {
+  return new AppError(
+    "forbidden",
+    "This request comes from a command that the agent runs, and an agent may not call the service it runs in. Send it from a program that was started in another way.",
+  );
 }
 
 /** A name that somebody else's DNS points here is not ours: that is how a web page would get in (DNS rebinding). */

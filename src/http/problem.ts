@@ -53,6 +53,7 @@ export function problem(fault: Fault, requestId: string): ErrorReply {
   };
   if (fault.param !== undefined) body.param = fault.param;
   if (fault.details?.errors !== undefined) body.errors = fault.details.errors;
+  if (fault.details?.run_id !== undefined) body.run_id = fault.details.run_id;
   const headers: Record<string, string> = { "content-type": "application/problem+json" };
   if (fault.retryAfter !== undefined) headers["retry-after"] = String(Math.ceil(fault.retryAfter));
   return { status: fault.status, body, headers };
@@ -65,7 +66,11 @@ export function errorResponse(c: Context<AppEnv>, error: unknown): Response {
   const reply = replyFor(c, fault, requestId);
   const headers: Record<string, string> = { "content-type": "application/json", ...reply.headers };
   if (fault.status === 401) headers["www-authenticate"] = "Bearer";
-  return new Response(JSON.stringify(reply.body), { status: reply.status, headers });
+  const runId = c.get("runId");
+  if (runId !== undefined) headers["x-run-id"] = runId;
+  // What a message quotes may hold the key that came with the request (K2).
+  const body = c.get("redaction")?.clean(reply.body) ?? reply.body;
+  return new Response(JSON.stringify(body), { status: reply.status, headers });
 }
 
 function replyFor(c: Context<AppEnv>, fault: Fault, requestId: string): ErrorReply {

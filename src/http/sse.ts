@@ -7,6 +7,12 @@ const STUCK_MS = 30_000;
 /** After this long without a frame the heartbeat goes out. Milliseconds. */
 const QUIET_MS = 15_000;
 
+export const STREAM_HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  "x-accel-buffering": "no",
+} as const;
+
 export interface StreamOptions {
   /** A frame that says nothing, for doors whose clients expect signs of life. Not sent before the first frame. */
   heartbeat?: string | undefined;

@@ -274,3 +274,30 @@ test("every response has a request id: the caller's where it is well formed, els
     expect(made.headers.get("x-request-id")).toMatch(/^req_[a-z2-7]{32}$/);
   }
 });
+
+test("P4: the agent's own commands may ask whether the service is well, and nothing else", async () => {
+  const app = new Hono<AppEnv>();
+  app.use(guard(access({ ACCESS_TOKENS: "alice:token-of-alice" }), { secret: SECRET }));
+  app.all("*", (c) => c.text("served"));
+  const call = (path: string, isAgent: boolean) =>
+    app.request(
+      `http://localhost:8000${path}`,
+      { headers: { authorization: "Bearer token-of-alice", host: "localhost" } },
+      { address: () => "127.0.0.1", startedByAgent: async () => isAgent },
+    );
+  for (const path of [
+    "/api/chat/approve",
+    "/v1/models",
+    "/openapi.json",
+    "/docs",
+    "/",
+    "/healthz/",
+    "/HEALTHZ",
+  ]) {
+    const refused = await call(path, true);
+    expect(refused.status).toBe(403);
+    expect(await refused.text()).toContain("an agent may not call the service it runs in");
+    expect((await call(path, false)).status).toBe(200);
+  }
+  for (const path of ["/healthz", "/readyz"]) expect((await call(path, true)).status).toBe(200);
+});
