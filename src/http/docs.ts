@@ -1,31 +1,43 @@
 /** `/openapi.json` and `/docs`. Both are made when they are first asked for. */
 import { Hono } from "hono";
-import { DOCS_PAGE, docsPolicy } from "./docs-page.ts";
 import type { AppEnv } from "./env.ts";
-import { openapiDocument } from "./openapi/document.ts";
-import { ROUTES } from "./openapi/routes.ts";
 
 /** Browsers may keep a copy, but ask before they use it: the next release has another. */
 const REVALIDATE = "no-cache";
 
+/** Loaded when it is asked for: a service that nobody reads about has no use for it. */
+async function writeDocument(): Promise<string> {
+  const [{ openapiDocument }, { ROUTES }] = await Promise.all([
+    import("./openapi/document.ts"),
+    import("./openapi/routes.ts"),
+  ]);
+  return JSON.stringify(openapiDocument(ROUTES));
+}
+
+async function writePage(): Promise<{ page: string; policy: string }> {
+  const { DOCS_PAGE, docsPolicy } = await import("./docs-page.ts");
+  return { page: DOCS_PAGE, policy: await docsPolicy() };
+}
+
 export function docsRoutes(): Hono<AppEnv> {
-  let document: string | undefined;
-  let policy: Promise<string> | undefined;
+  let document: Promise<string> | undefined;
+  let written: ReturnType<typeof writePage> | undefined;
   return new Hono<AppEnv>()
-    .get("/openapi.json", (c) => {
-      document ??= JSON.stringify(openapiDocument(ROUTES));
-      return c.body(document, 200, {
+    .get("/openapi.json", async (c) => {
+      document ??= writeDocument();
+      return c.body(await document, 200, {
         "content-type": "application/json; charset=utf-8",
         "cache-control": REVALIDATE,
         "x-content-type-options": "nosniff",
       });
     })
     .get("/docs", async (c) => {
-      policy ??= docsPolicy();
-      return c.body(DOCS_PAGE, 200, {
+      written ??= writePage();
+      const { page, policy } = await written;
+      return c.body(page, 200, {
         "content-type": "text/html; charset=utf-8",
         "cache-control": REVALIDATE,
-        "content-security-policy": await policy,
+        "content-security-policy": policy,
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
         "referrer-policy": "no-referrer",
