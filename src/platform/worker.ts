@@ -61,9 +61,18 @@ export function createWorkerPlatform(
     now,
     log,
     redaction,
-    secret: config.access.secretKey,
+    secret: secretOf(config.access),
   };
   return { platform, store };
+}
+
+/**
+ * What keys at rest are encrypted under. Without SECRET_KEY the access tokens serve, since they are secret too; when they
+ * change, runs that wait for an approval have lost their key.
+ */
+function secretOf({ secretKey, tokens }: Config["access"]): string | undefined {
+  if (secretKey !== undefined || tokens.length === 0) return secretKey;
+  return tokens.map(({ owner, token }) => `${owner}:${token}`).join();
 }
 
 /** Bindings other than vars and secrets are objects. */

@@ -49,3 +49,19 @@ test("wrong settings answer every request with 503 and stand in the log alone", 
   expect(print.mock.calls.join()).toContain("ACCESS_TOKENS");
   print.mockRestore();
 });
+
+test("there is a secret for keys at rest: SECRET_KEY, and without it the access tokens", async () => {
+  const secretWith = (env: Record<string, string>): string | undefined => {
+    let secret: string | undefined;
+    const compose: Service["compose"] = (_config, platform) => {
+      secret = platform.secret;
+      return () => new Response();
+    };
+    createWorkerHandler({ ...ENV, ...env }, () => {}, routedTo(compose));
+    return secret;
+  };
+  const own = "a-secret-of-at-least-thirty-two-characters";
+  expect(secretWith({ SECRET_KEY: own })).toBe(own);
+  expect(secretWith({})).toBe(secretWith({}));
+  expect(secretWith({})).not.toBe(secretWith({ ACCESS_TOKENS: "alice:t2" }));
+});
