@@ -1,7 +1,7 @@
 /** The only place where parts are put together: Config + Platform + Store -> what the routes use. */
 import { createKeyVault } from "./agent/key-vault.ts";
 import { LiveRuns } from "./agent/live-runs.ts";
-import type { AgentServices } from "./agent/turns.ts";
+import type { AgentServices } from "./agent/turn.ts";
 import type { Config } from "./config.ts";
 import type { ModelRegistry } from "./core/model.ts";
 import type { Platform } from "./core/platform.ts";

@@ -6,7 +6,8 @@ import type { CallRecord } from "../core/run.ts";
 import { AppError } from "../errors.ts";
 import { hashCode, parseDecision } from "./approval-code.ts";
 import { parseArgv } from "./command.ts";
-import { type AgentServices, cancelPaused } from "./turns.ts";
+import type { AgentServices } from "./turn.ts";
+import { cancelPaused } from "./turn-ending.ts";
 
 /** A call as a client names it: by id, or as the object that it was shown. */
 export interface SelectedCall {

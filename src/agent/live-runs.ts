@@ -5,15 +5,9 @@
 import type { RunRecord } from "../core/run.ts";
 import { AppError } from "../errors.ts";
 import type { Frame, RunClose } from "./journal.ts";
-import {
-  type AgentServices,
-  type Continuation,
-  cancelPaused,
-  continueTurn,
-  endAbandoned,
-  RECOVERIES,
-  type Turn,
-} from "./turns.ts";
+import type { AgentServices, Turn } from "./turn.ts";
+import { cancelPaused, endAbandoned } from "./turn-ending.ts";
+import { type Continuation, continueTurn, RECOVERIES } from "./turns.ts";
 
 /** How often leases are extended and stops from elsewhere are noticed. Milliseconds. */
 const PULSE_MS = 500;

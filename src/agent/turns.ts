@@ -4,118 +4,27 @@
  */
 import { createId } from "../core/id.ts";
 import type { Message, ProviderName } from "../core/message.ts";
-import type { ModelAdapter, ModelRegistry, ModelRequest } from "../core/model.ts";
-import type { Platform } from "../core/platform.ts";
-import type { PolicyFile } from "../core/policy.ts";
-import type { CallRecord, Frames, RunRecord, RunSpec } from "../core/run.ts";
+import type { ModelRequest } from "../core/model.ts";
+import type { Frames, RunRecord, RunSpec } from "../core/run.ts";
 import type { Store } from "../core/store.ts";
-import type { Tool } from "../core/tool.ts";
-import { AppError, toFault } from "../errors.ts";
+import { AppError } from "../errors.ts";
 import { createCompaction, shortened } from "./compaction.ts";
 import { handedBackTurn, mustKeep, replayedCallIds, restoreTurns } from "./handed-back.ts";
-import { type FrameEncoder, type Passed, RunJournal } from "./journal.ts";
-import { notRun, REFUSALS } from "./judge.ts";
-import type { KeyVault } from "./key-vault.ts";
+import { type Passed, RunJournal } from "./journal.ts";
 import type { RunLimits } from "./limits.ts";
 import { createPolicy, type Policy } from "./policy.ts";
 import { agentPrompt } from "./prompt.ts";
 import { type Resume, type RunInput, run } from "./run.ts";
-import { selectTools, type ToolSelection } from "./select-tools.ts";
+import { selectTools } from "./select-tools.ts";
 import { freshMessages, type SessionTail, sessionTail, summaryMessage } from "./session-history.ts";
-import type { Target } from "./target.ts";
-import { type ModelWindow, windowOf } from "./windows.ts";
-
-export interface AgentServices {
-  platform: Platform;
-  store: Store;
-  models: ModelRegistry;
-  tools: readonly Tool[];
-  approval: PolicyFile;
-  limits: RunLimits;
-  windows: readonly ModelWindow[];
-  /** Absent where the server has no secret: then a run cannot be taken over, nor wait for an approval, with a caller's key. */
-  vault: KeyVault | undefined;
-  /** This process, among all that share the store. */
-  holder: string;
-  /** How long a run is another's only after its holder has gone silent. Milliseconds. */
-  leaseMs: number;
-  /** How long a turn waits for the one before it in its session. Milliseconds. */
-  patienceMs: number;
-  /** The native door's stream, which every stored run has. */
-  encoder(run: StreamStart): FrameEncoder;
-}
-
-/** Where a run's stream begins, or goes on. */
-export interface StreamStart {
-  runId: string;
-  sessionId: string;
-  /** Number of the last event so far. */
-  after: number;
-  /** What readers have had, where the run goes on. */
-  earlier: readonly Frames[];
-  /** The run goes on in mid-stream, rather than behind a pause. */
-  interrupted: boolean;
-  /** The assistant's last message so far. */
-  messageId: string | null;
-  /** Names that were asked for and are not there. */
-  unavailableTools: readonly string[];
-}
-
-export interface Ask {
-  runId: string;
-  owner: string;
-  /** For the usage row: `chat`, `chat-completions`, `messages`. */
-  door: string;
-  adapter: ModelAdapter;
-  /** The key in use, and whether the caller brought it: one of the operator's is not stored. */
-  key: string;
-  callersKey: boolean;
-  target: Target;
-  /** As the door decoded it. `model` is replaced by the target's. */
-  request: ModelRequest;
-  selection: ToolSelection;
-  /** A session's reference; undefined for a stateless run. */
-  session: string | undefined;
-  /** See Decoded.carriesSeals. */
-  carriesSeals: boolean;
-  asking: RunInput["asking"];
-  maxSteps?: number | undefined;
-  /** Aborted when nobody waits for the turn to begin any more; default the run's own signal. */
-  client?: AbortSignal | undefined;
-}
-
-/** A run under way. Nothing is sent upstream before the events are read. */
-export interface Turn {
-  runId: string;
-  sessionId: string | undefined;
-  /**
-   * Journalled: what comes out is stored as far as it has to be. Ends by itself when the signal is aborted, and has to be
-   * read to its end: a stored run would be left without one.
-   */
-  events: AsyncGenerator<Passed, void, void>;
-  /** Number of the first event that it may give its readers. */
-  firstSeq: number;
-  /** Number of the last one that is stored. */
-  storedSeq(): number;
-}
-
-/** Told of a turn's life by whoever reads its events. */
-export interface TurnWatch {
-  /** It has a row now, and a lease that has to be kept. */
-  onRow?(): void;
-  /** Its events are over. `unstored`: why its end could not be stored, where it could not. */
-  onEnd?(unstored: unknown): void;
-}
+import type { AgentServices, Ask, Turn, TurnWatch } from "./turn.ts";
+import { cancelPaused, openCalls, UNSTORED_EVENTS } from "./turn-ending.ts";
+import { windowOf } from "./windows.ts";
 
 /** How often a waiting turn looks whether the session is free. Milliseconds. */
 const LOOK_AGAIN_MS = 100;
 /** A run that was taken over this often is given up. */
 export const RECOVERIES = 3;
-/**
- * Numbers left out when a run goes on in mid-stream: more than the events that readers may have had and that were not
- * stored. What comes then is behind all that anybody has seen.
- */
-const UNSTORED_EVENTS = 100_000;
 /** A summary that was made for a larger model may have this share of the window. */
 const SUMMARY_SHARE = 0.25;
 /** Rows of frames read at once. */
@@ -406,66 +315,6 @@ async function beginInTurn(
   }
 }
 
-/** Why a run that waits for a decision is ended without one. */
-const ENDINGS = {
-  superseded: "The run waited for an approval, and the conversation went on without one.",
-  expired: "The run waited for an approval, and nobody gave one in time.",
-  stopped: "The run was stopped.",
-} as const;
-
-/** Ends a run that waits for a decision. Its calls will never run; the history stays whole. false: it does not wait. */
-export function cancelPaused(
-  services: AgentServices,
-  owner: string,
-  runId: string,
-  reason: keyof typeof ENDINGS,
-): Promise<boolean> {
-  const expiredAt = services.platform.now();
-  const refusal = (call: CallRecord) => {
-    const late = call.state === "expired" || (call.expiresAt !== null && call.expiresAt <= expiredAt);
-    return (late ? REFUSALS.expired : (REFUSALS[call.state] ?? REFUSALS.cancelled)) as string;
-  };
-  return services.store.runs.cancelPaused(owner, runId, (call) => notRun(call, refusal(call)), {
-    code: "cancelled",
-    message: ENDINGS[reason],
-    status: 499,
-  });
-}
-
-/** Ends a run that nobody can go on with: what was under way has no outcome, and the history stays whole. */
-export async function endAbandoned(
-  services: AgentServices,
-  record: RunRecord,
-  reason: unknown,
-): Promise<void> {
-  const { store } = services;
-  const { owner, sessionId, id } = record;
-  const newest = await store.sessions.page(owner, sessionId, { limit: 1 });
-  const calls = await openCalls(
-    services,
-    record,
-    newest.map((stored) => stored.message),
-  );
-  for (const call of calls) {
-    if (call.result !== null) continue;
-    if (call.state === "allowed" || call.state === "pending") call.state = "cancelled";
-    call.result = notRun(call, REFUSALS[call.state] ?? REFUSALS.cancelled ?? "");
-  }
-  const encoder = services.encoder({
-    ...{ runId: id, sessionId, after: record.lastEvent + (record.lastEvent > 0 ? UNSTORED_EVENTS : 0) },
-    ...{ earlier: [], interrupted: record.lastEvent > 0, messageId: null, unavailableTools: [] },
-  });
-  const fault = toFault(reason);
-  const frames = encoder.failed(fault);
-  const first = frames[0]?.seq ?? 0;
-  await store.runs.commit(owner, id, services.holder, {
-    calls,
-    messages: calls.flatMap((call) => (call.result ? [call.result] : [])),
-    frames: { first, last: frames.at(-1)?.seq ?? first, text: frames.map((frame) => frame.text).join("") },
-    end: { status: fault.code === "cancelled" ? "stopped" : "failed", stop: "stop", fault },
-  });
-}
-
 async function keyOf(services: AgentServices, record: RunRecord): Promise<string> {
   const provider: ProviderName = record.spec.provider;
   if (record.sealedKey === null && record.spec.callersKey)
@@ -481,26 +330,6 @@ async function keyOf(services: AgentServices, record: RunRecord): Promise<string
     "missing_key",
     "The provider key of this run cannot be read any more: the server's secret has changed. Send the message again.",
   );
-}
-
-/** The calls of the last message that have no result in the history yet, as they stand. */
-async function openCalls(
-  services: AgentServices,
-  record: RunRecord,
-  messages: Message[],
-): Promise<CallRecord[]> {
-  const last = messages.at(-1);
-  if (last?.role !== "assistant") return [];
-  const ids = new Set(last.content.flatMap((part) => (part.type === "call" ? [part.id] : [])));
-  if (ids.size === 0) return [];
-  const calls = (await services.store.runs.calls(record.owner, record.id)).filter((call) =>
-    ids.has(call.callId),
-  );
-  for (const call of calls) {
-    // A read is repeated; what may have had effects is not.
-    if (call.state === "started") call.state = call.risk === "read" ? "allowed" : "unknown";
-  }
-  return calls;
 }
 
 async function* observe(

@@ -5,14 +5,9 @@ import type { Passed } from "../agent/journal.ts";
 import type { RunInput } from "../agent/run.ts";
 import type { ToolSelection } from "../agent/select-tools.ts";
 import { resolveTarget } from "../agent/target.ts";
-import {
-  type Ask,
-  continueTurn,
-  endAbandoned,
-  startTurn,
-  type Turn,
-  type TurnWatch,
-} from "../agent/turns.ts";
+import type { Ask, Turn, TurnWatch } from "../agent/turn.ts";
+import { endAbandoned } from "../agent/turn-ending.ts";
+import { continueTurn, startTurn } from "../agent/turns.ts";
 import type { AgentEvent } from "../core/event.ts";
 import { createId } from "../core/id.ts";
 import type { RunRecord } from "../core/run.ts";

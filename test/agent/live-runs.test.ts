@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Passed } from "../../src/agent/journal.ts";
-import type { Turn } from "../../src/agent/turns.ts";
+import type { Turn } from "../../src/agent/turn.ts";
 import { AppError } from "../../src/errors.ts";
 import { createHome, createService, json, START, type TestHome, type TestService } from "../http/service.ts";
 import { scriptedModel } from "../scripted-model.ts";

@@ -1,0 +1,96 @@
+/** What turns are made of and handed to: the services they use, what is asked of them, what they give back. */
+import type { ModelAdapter, ModelRegistry, ModelRequest } from "../core/model.ts";
+import type { Platform } from "../core/platform.ts";
+import type { PolicyFile } from "../core/policy.ts";
+import type { Frames } from "../core/run.ts";
+import type { Store } from "../core/store.ts";
+import type { Tool } from "../core/tool.ts";
+import type { FrameEncoder, Passed } from "./journal.ts";
+import type { KeyVault } from "./key-vault.ts";
+import type { RunLimits } from "./limits.ts";
+import type { RunInput } from "./run.ts";
+import type { ToolSelection } from "./select-tools.ts";
+import type { Target } from "./target.ts";
+import type { ModelWindow } from "./windows.ts";
+
+export interface AgentServices {
+  platform: Platform;
+  store: Store;
+  models: ModelRegistry;
+  tools: readonly Tool[];
+  approval: PolicyFile;
+  limits: RunLimits;
+  windows: readonly ModelWindow[];
+  /** Absent where the server has no secret: then a run cannot be taken over, nor wait for an approval, with a caller's key. */
+  vault: KeyVault | undefined;
+  /** This process, among all that share the store. */
+  holder: string;
+  /** How long a run is another's only after its holder has gone silent. Milliseconds. */
+  leaseMs: number;
+  /** How long a turn waits for the one before it in its session. Milliseconds. */
+  patienceMs: number;
+  /** The native door's stream, which every stored run has. */
+  encoder(run: StreamStart): FrameEncoder;
+}
+
+/** Where a run's stream begins, or goes on. */
+export interface StreamStart {
+  runId: string;
+  sessionId: string;
+  /** Number of the last event so far. */
+  after: number;
+  /** What readers have had, where the run goes on. */
+  earlier: readonly Frames[];
+  /** The run goes on in mid-stream, rather than behind a pause. */
+  interrupted: boolean;
+  /** The assistant's last message so far. */
+  messageId: string | null;
+  /** Names that were asked for and are not there. */
+  unavailableTools: readonly string[];
+}
+
+export interface Ask {
+  runId: string;
+  owner: string;
+  /** For the usage row: `chat`, `chat-completions`, `messages`. */
+  door: string;
+  adapter: ModelAdapter;
+  /** The key in use, and whether the caller brought it: one of the operator's is not stored. */
+  key: string;
+  callersKey: boolean;
+  target: Target;
+  /** As the door decoded it. `model` is replaced by the target's. */
+  request: ModelRequest;
+  selection: ToolSelection;
+  /** A session's reference; undefined for a stateless run. */
+  session: string | undefined;
+  /** See Decoded.carriesSeals. */
+  carriesSeals: boolean;
+  asking: RunInput["asking"];
+  maxSteps?: number | undefined;
+  /** Aborted when nobody waits for the turn to begin any more; default the run's own signal. */
+  client?: AbortSignal | undefined;
+}
+
+/** A run under way. Nothing is sent upstream before the events are read. */
+export interface Turn {
+  runId: string;
+  sessionId: string | undefined;
+  /**
+   * Journalled: what comes out is stored as far as it has to be. Ends by itself when the signal is aborted, and has to be
+   * read to its end: a stored run would be left without one.
+   */
+  events: AsyncGenerator<Passed, void, void>;
+  /** Number of the first event that it may give its readers. */
+  firstSeq: number;
+  /** Number of the last one that is stored. */
+  storedSeq(): number;
+}
+
+/** Told of a turn's life by whoever reads its events. */
+export interface TurnWatch {
+  /** It has a row now, and a lease that has to be kept. */
+  onRow?(): void;
+  /** Its events are over. `unstored`: why its end could not be stored, where it could not. */
+  onEnd?(unstored: unknown): void;
+}
