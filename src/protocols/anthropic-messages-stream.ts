@@ -4,12 +4,13 @@
  * The protocol has one block open at a time. Parts that open while another is still open (parallel calls of chat
  * completions) wait: the first is written live, the others when it has closed, in their order.
  */
+
 import type { AgentEvent, ModelEvent, PartStart } from "../core/event.ts";
 import type { Extra, ProviderName } from "../core/message.ts";
+import { activityOf } from "./activity.ts";
 import type { MessagesEcho } from "./anthropic-messages-request.ts";
 import { writeSeal } from "./anthropic-messages-seal.ts";
 import {
-  activityOf,
   callBlock,
   citationsOf,
   errorBody,

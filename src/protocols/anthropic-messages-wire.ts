@@ -1,6 +1,6 @@
 /** What the streamed and the whole reply of the messages door have in common: stop reasons, usage, errors, activity. */
 import type { AgentEvent, PartStart } from "../core/event.ts";
-import { type Extra, type StopReason, textOf, type Usage } from "../core/message.ts";
+import type { Extra, StopReason, Usage } from "../core/message.ts";
 import { type Fault, toFault } from "../errors.ts";
 import type { ErrorReply } from "./codec.ts";
 
@@ -157,41 +157,4 @@ export function citationsOf(extra: Extra | undefined): readonly unknown[] {
 /** The call's block as its stream begins it. */
 export function callBlock(part: Extract<PartStart, { kind: "call" }>, input: Json): Json {
   return { ...fieldsOf(part.extra), type: "tool_use", id: part.id, name: part.name, input };
-}
-
-/** What the server does, where the client has asked to see it; null for events that are the reply itself. */
-export function activityOf(event: AgentEvent): Json | null {
-  switch (event.type) {
-    case "tool-start":
-      return {
-        type: event.type,
-        step: event.step,
-        call_id: event.callId,
-        name: event.name,
-        args: event.args,
-      };
-    case "tool-progress":
-      return { type: event.type, step: event.step, call_id: event.callId, delta: event.delta };
-    case "tool-end":
-      return {
-        type: event.type,
-        step: event.step,
-        call_id: event.callId,
-        name: event.name,
-        output: textOf({ content: event.output }),
-        failed: event.failed,
-      };
-    case "approval-needed":
-      return { type: event.type, step: event.step, calls: event.calls };
-    case "compacted":
-      return {
-        type: event.type,
-        step: event.step,
-        messages: event.messages,
-        tokens_before: event.tokensBefore,
-        tokens_after: event.tokensAfter,
-      };
-    default:
-      return null;
-  }
 }

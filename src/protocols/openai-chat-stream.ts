@@ -1,8 +1,9 @@
 /** A run -> `chat.completion.chunk` events. Runs for every delta: all that is constant in a chunk is built once. */
 import type { AgentEvent } from "../core/event.ts";
 import { createId } from "../core/id.ts";
-import { addUsage, textOf, type Usage } from "../core/message.ts";
+import { addUsage, type Usage } from "../core/message.ts";
 import type { Fault } from "../errors.ts";
+import { activityOf } from "./activity.ts";
 import type { Encoder, ReplyMeta } from "./codec.ts";
 import { errorBody } from "./openai-chat-error.ts";
 import type { Echo } from "./openai-chat-request.ts";
@@ -166,41 +167,5 @@ export class ChatEncoder implements Encoder {
     this.#ended = true;
     if (this.#includeUsage) out += `${this.#head}],"usage":${JSON.stringify(usageBody(this.#usage))}}\n\n`;
     return `${out}data: [DONE]\n\n`;
-  }
-}
-
-function activityOf(event: AgentEvent): Record<string, unknown> | null {
-  switch (event.type) {
-    case "tool-start":
-      return {
-        type: event.type,
-        step: event.step,
-        call_id: event.callId,
-        name: event.name,
-        args: event.args,
-      };
-    case "tool-progress":
-      return { type: event.type, step: event.step, call_id: event.callId, delta: event.delta };
-    case "tool-end":
-      return {
-        type: event.type,
-        step: event.step,
-        call_id: event.callId,
-        name: event.name,
-        output: textOf({ content: event.output }),
-        failed: event.failed,
-      };
-    case "approval-needed":
-      return { type: event.type, step: event.step, calls: event.calls };
-    case "compacted":
-      return {
-        type: event.type,
-        step: event.step,
-        messages: event.messages,
-        tokens_before: event.tokensBefore,
-        tokens_after: event.tokensAfter,
-      };
-    default:
-      return null;
   }
 }
