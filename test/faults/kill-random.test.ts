@@ -33,9 +33,18 @@ function randomOf(seed: number): (below: number) => number {
   };
 }
 
+interface ToldSession {
+  /** undefined: nobody can say. */
+  title?: string;
+  deleted?: boolean;
+  /** Renamings without an answer yet; while there are several, or one is lost, nobody knows which comes last. */
+  renaming?: number;
+  mixed?: boolean;
+}
+
 /** What a service has answered, and so what has to be so for ever after. */
 interface Told {
-  sessions: Map<string, { title?: string; deleted?: boolean }>;
+  sessions: Map<string, ToldSession>;
   messages: Map<string, { sessionId: string; content: string }>;
   deletedMessages: Set<string>;
   /** Sessions that somebody wanted to delete, without an answer yet. */
@@ -121,7 +130,8 @@ class Mix {
       "POST",
       "/api/chat/approve",
       { session_id: reply.session_id, approved, pending_calls: reply.pending_calls },
-      [200, 404, 409],
+      // Whoever deletes the session stops the run.
+      [200, 404, 409, 499],
     );
     if (!decided) return;
     if (!approved) this.told.denied.add(tag);
@@ -142,8 +152,12 @@ class Mix {
     const session = this.told.sessions.get(sessionId)!;
     // Until it is answered it may be the one or the other.
     session.title = undefined;
+    session.renaming = (session.renaming ?? 0) + 1;
+    session.mixed ||= session.renaming > 1;
     const renamed = await this.#ask("PATCH", `/api/sessions/${sessionId}`, { title }, [200, 404]);
-    if (renamed) session.title = session.title === undefined ? title : undefined;
+    session.renaming--;
+    if (renamed && !session.mixed) session.title = title;
+    session.mixed &&= session.renaming > 0;
   }
 
   async #delete(sessionId: string): Promise<void> {

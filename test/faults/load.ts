@@ -17,10 +17,10 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 const STREAMS = 1_000;
 const PAUSED = STREAMS / 10;
 /** How long every reply is. Milliseconds; beyond the time after which a stuck reader is dropped. */
-const REPLY_MS = 45_000;
+const REPLY_MS = 60_000;
 const PIECE_MS = 250;
 const PIECE = "x".repeat(120);
-/** What readers that do not read are sent, so that it fills all buffers on its way. */
+/** What readers that do not read are sent, so that it fills all buffers on its way: thoughts, which no end repeats. */
 const FLOOD = "y".repeat(64 * 1024);
 const OPENED_AT_ONCE = 50;
 const PROBE_MS = 20;
@@ -40,7 +40,7 @@ function upstream(): void {
       choices: [{ index: 0, delta, finish_reason: finish }],
     })}\n\n`;
   const small = chunk({ content: PIECE });
-  const large = chunk({ content: FLOOD });
+  const large = chunk({ reasoning_content: FLOOD });
   const server = createServer(async (incoming, response) => {
     let text = "";
     for await (const piece of incoming) text += piece;
