@@ -59,6 +59,10 @@ export function createLocalTerminal(root: string, options: LocalTerminalOptions 
   const paths = createLocalPaths(root);
   const environment = options.environment ?? process.env;
   const mark = options.mark ?? createCommandMark();
+  // A command has a group of its own, which the end of this process does not reach.
+  process.once("exit", () => {
+    for (const pid of mark.running) killGroup(pid, "SIGKILL");
+  });
   const shell = findShell(environment.PATH ?? "");
   const name = shell.endsWith("bash") ? "bash" : "sh";
   return {
@@ -148,8 +152,8 @@ function watch(
   const stop = (reason: "timeout" | "cancel") => {
     if (ended !== null) return;
     ended = reason;
-    killGroup(child, "SIGTERM");
-    timers.push(setTimeout(() => killGroup(child, "SIGKILL"), KILL_GRACE_MS));
+    killGroup(child.pid, "SIGTERM");
+    timers.push(setTimeout(() => killGroup(child.pid, "SIGKILL"), KILL_GRACE_MS));
   };
   const onAbort = () => stop("cancel");
   if (child.pid !== undefined) running.add(child.pid);
@@ -159,7 +163,7 @@ function watch(
     const settle = () => {
       for (const timer of timers) clearTimeout(timer);
       options.signal.removeEventListener("abort", onAbort);
-      killGroup(child, "SIGKILL");
+      killGroup(child.pid, "SIGKILL");
       if (child.pid !== undefined) running.delete(child.pid);
       output.destroy();
     };
@@ -198,10 +202,10 @@ function readFairly(output: Readable, tail: OutputTail): void {
   output.on("error", () => {});
 }
 
-function killGroup(child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): void {
-  if (child.pid === undefined) return;
+function killGroup(pid: number | undefined, signal: "SIGTERM" | "SIGKILL"): void {
+  if (pid === undefined) return;
   try {
-    process.kill(-child.pid, signal);
+    process.kill(-pid, signal);
   } catch {
     // The group is empty already.
   }

@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLocalTerminal } from "../../src/platform/local-terminal.ts";
 import { createLocalWorkspace } from "../../src/platform/local-workspace.ts";
@@ -30,6 +32,23 @@ function alive(pid: number): boolean {
 }
 
 describe("processes of the host", () => {
+  test("R2: commands end with the service", async () => {
+    const terminal = new URL("../../src/platform/local-terminal.ts", import.meta.url).href;
+    const script = `
+      import { createLocalTerminal } from ${JSON.stringify(terminal)};
+      const options = {
+        timeoutMs: 60_000, outputLimit: 100, signal: new AbortController().signal,
+        onOutput(pid) { process.stdout.write(pid, () => process.exit(0)); },
+      };
+      createLocalTerminal(process.cwd()).run("echo $$; sleep 60", options);`;
+    const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", script], {
+      cwd: tmpdir(),
+    });
+    const pid = Number(stdout);
+    expect(pid).toBeGreaterThan(1);
+    await vi.waitFor(() => expect(alive(pid)).toBe(false));
+  });
+
   let root: string;
   let run: ReturnType<typeof runner>;
   beforeEach(() => {
