@@ -26,6 +26,8 @@ export const STATUS = {
   upstream_error: 502,
   /** The upstream could not be reached, or what it sent is not its protocol. */
   upstream_unreachable: 502,
+  /** Something else that a request or a tool needs (a page, an MCP server) cannot be reached, or does not answer as it should. */
+  unreachable: 502,
   unavailable: 503,
   upstream_timeout: 504,
   storage_full: 507,

@@ -76,7 +76,11 @@ export interface Passed {
 const NOTHING: Frame[] = [];
 
 /** Characters of frames that wait for a commit at most; a run that says much and does nothing is stored in between. */
-const FRAMES_LIMIT = 512 * 1024;
+const FRAMES_LIMIT = 64 * 1024;
+/** What all runs of the process may let wait together: beyond it each of them gets along with a small share. */
+const FRAMES_LIMIT_OF_ALL = 4 * 1024 * 1024;
+const FRAMES_SHARE = 4 * 1024;
+let waitingOfAll = 0;
 
 /** The journal of a run that has a row, or gets one when it first does something. */
 export class RunJournal implements Journal {
@@ -91,7 +95,8 @@ export class RunJournal implements Journal {
   #storedSeq = 0;
   #frames: Frame[] = [];
   #framesLength = 0;
-  #framesLimit = FRAMES_LIMIT;
+  /** Grows while the store does not take anything, so that not every event asks it. */
+  #leniency = 1;
   /** The event that was stored with the last commit. */
   #early: Passed | undefined;
   #lastMessageId: string | null = null;
@@ -168,13 +173,14 @@ export class RunJournal implements Journal {
     if (event.type === "run-close") return this.#close(event);
     if (this.#early?.event === event) return this.#early;
     const frames = this.#show(this.#encoder.push(event));
-    return this.#framesLength > this.#framesLimit ? this.#spill(event, frames) : { event, frames };
+    const limit = (waitingOfAll > FRAMES_LIMIT_OF_ALL ? FRAMES_SHARE : FRAMES_LIMIT) * this.#leniency;
+    return this.#framesLength > limit ? this.#spill(event, frames) : { event, frames };
   }
 
   /** What cannot be stored now goes with the next commit, which has to succeed. */
   async #spill(event: AgentEvent, frames: Frame[]): Promise<Passed> {
     await this.#write({}).catch(() => {
-      this.#framesLimit *= 2;
+      this.#leniency *= 2;
     });
     return { event, frames };
   }
@@ -188,6 +194,7 @@ export class RunJournal implements Journal {
       return { event, frames };
     } catch (error) {
       const failed = toFault(error);
+      this.#forget();
       return {
         event: { ...event, outcome: "failed", fault: failed },
         frames: this.#encoder?.failed(failed) ?? NOTHING,
@@ -200,6 +207,7 @@ export class RunJournal implements Journal {
     for (const frame of frames) {
       this.#frames.push(frame);
       this.#framesLength += frame.text.length;
+      waitingOfAll += frame.text.length;
     }
     return frames;
   }
@@ -221,10 +229,15 @@ export class RunJournal implements Journal {
     if (!stored) throw lost();
     this.#messages = [];
     this.#messageIds = [];
+    this.#forget();
+    this.#leniency = 1;
+    if (frames) this.#storedSeq = frames.last;
+  }
+
+  #forget(): void {
+    waitingOfAll -= this.#framesLength;
     this.#frames = [];
     this.#framesLength = 0;
-    this.#framesLimit = FRAMES_LIMIT;
-    if (frames) this.#storedSeq = frames.last;
   }
 }
 

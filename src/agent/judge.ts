@@ -16,6 +16,8 @@ export interface Bench {
   policy: Policy;
   /** `nobody`: what would ask does not run. `allow`: it does. */
   asking: "person" | "nobody" | "allow";
+  /** Whether the model has read content from outside. Asked only where it matters. */
+  outside(): boolean;
   now: Date;
 }
 
@@ -43,7 +45,11 @@ function judge(call: CallPart, position: number, bench: Bench): CallRecord {
   // An unknown tool and wrong arguments are told to the model by whatever runs the call.
   const read = tool ? readArgs(tool, call.args) : undefined;
   if (!tool || read?.problem !== undefined) return record("allowed");
-  const decision = bench.policy.decide(tool, read?.args ?? {});
+  const decision = bench.policy.decide(
+    tool,
+    read?.args ?? {},
+    tool.consent === "after-outside" && bench.outside(),
+  );
   if (decision === "allow" || (decision === "ask" && bench.asking === "allow")) return record("allowed");
   if (decision === "deny") return record("denied", FORBIDDEN);
   return bench.asking === "person" ? record("pending") : record("denied", NOBODY);

@@ -17,10 +17,11 @@ const LOOK_AGAIN_MS = 200;
 const STOP_MS = 3_000;
 /** Runs taken over at once. */
 const TAKEN_AT_ONCE = 20;
-/** Frames rows read at once. */
+/** Rows of frames read at once: as many as hold about this many characters, since a slow reader holds on to them. */
 const FRAMES_PAGE = 50;
+const PAGE_LENGTH = 64 * 1024;
 /** Characters of frames that a live run keeps although they are stored, for readers who are almost up to date. */
-const KEPT_FRAMES = 256 * 1024;
+const KEPT_FRAMES = 4 * 1024;
 
 /** A run that this process drives. */
 export interface LiveRun {
@@ -62,6 +63,11 @@ export class LiveRuns {
 
   constructor(services: AgentServices) {
     this.#services = services;
+  }
+
+  /** How many runs are under way in this process. */
+  get active(): number {
+    return this.#live.size + this.#held.size;
   }
 
   /** Keeps the lease of a run whose events a response reads; call the result when they are over. */
@@ -225,15 +231,20 @@ export class LiveRuns {
 
   async *#stored(owner: string, runId: string, after: number): AsyncGenerator<Frame, void, void> {
     let seen = after;
-    for (;;) {
-      const rows = await this.#services.store.runs.frames(owner, runId, seen, FRAMES_PAGE);
-      for (const row of rows)
-        for (const frame of splitFrames(row.first, row.text)) {
+    for (let page = 1; ; ) {
+      const rows = await this.#services.store.runs.frames(owner, runId, seen, page);
+      const complete = rows.length < page;
+      let length = 0;
+      for (let row = rows.shift(); row; row = rows.shift()) {
+        length += row.text.length;
+        for (const frame of framesIn(row.first, row.text)) {
           if (frame.seq <= seen) continue;
           seen = frame.seq;
           yield frame;
         }
-      if (rows.length < FRAMES_PAGE) return;
+      }
+      if (complete) return;
+      page = Math.min(FRAMES_PAGE, Math.max(1, Math.floor((page * PAGE_LENGTH) / length)));
     }
   }
 
@@ -242,6 +253,7 @@ export class LiveRuns {
     const { runs } = this.#services.store;
     const record = await runs.get(owner, runId);
     if (!record) throw new AppError("not_found", "There is no run with this id.");
+    this.#services.onStop?.(owner, runId);
     const live = this.#live.get(runId);
     const ours = live ?? this.#held.get(runId);
     if (ours) {
@@ -298,6 +310,9 @@ export class LiveRuns {
 }
 
 function show(live: Live, frames: Frame[], storedSeq: number): void {
+  // Readers have seen these by now; who comes later parses the text.
+  for (let at = live.frames.length; at > 0 && live.frames[at - 1]?.event !== undefined; at--)
+    (live.frames[at - 1] as Frame).event = undefined;
   for (const frame of frames) {
     live.frames.push(frame);
     live.framesLength += frame.text.length;
@@ -309,7 +324,7 @@ function show(live: Live, frames: Frame[], storedSeq: number): void {
 function forget(live: Live, storedSeq: number): void {
   let count = 0;
   for (const { seq, text } of live.frames) {
-    if (seq > storedSeq) break;
+    if (seq > storedSeq || live.framesLength <= KEPT_FRAMES) break;
     live.base = seq;
     live.framesLength -= text.length;
     count++;
@@ -359,14 +374,12 @@ function wake(live: Live): void {
 }
 
 /** Events end in an empty line. */
-function splitFrames(first: number, text: string): Frame[] {
-  const frames: Frame[] = [];
+function* framesIn(first: number, text: string): Generator<Frame, void, void> {
   for (let from = 0, seq = first; from < text.length; seq++) {
     const end = text.indexOf("\n\n", from) + 2;
-    frames.push({ seq, text: text.slice(from, end) });
+    yield { seq, text: text.slice(from, end) };
     from = end;
   }
-  return frames;
 }
 
 function pause(ms: number, signal?: AbortSignal): Promise<void> {

@@ -1,41 +1,40 @@
 /** The policy that decides about each call of the agent's own tools. Pure: data in, a decision out. */
 import { matchGlob } from "../core/glob.ts";
 import type { Decision, PolicyFile, PolicyRule } from "../core/policy.ts";
-import type { Risk } from "../core/tool.ts";
+import type { Tool } from "../core/tool.ts";
 import { parseArgv } from "./command.ts";
 
 /** What policy knows of a tool. */
-export interface Judged {
-  name: string;
-  risk: Risk;
-}
+export type Judged = Pick<Tool, "name" | "risk" | "consent">;
 
 export interface Policy {
-  /** The decision on one call. */
-  decide(tool: Judged, args: Record<string, unknown>): Decision;
+  /** The decision on one call. `outside`: the model has read content from outside before it made the call (E4). */
+  decide(tool: Judged, args: Record<string, unknown>, outside?: boolean): Decision;
   /** Whether some call of the tool could be allowed without asking: only then is it worth offering where nobody can be asked. */
   mayAllow(tool: Judged): boolean;
+  /** Whether the decision may differ from call to call. */
+  varies(tool: Judged): boolean;
 }
 
 export function createPolicy(file: PolicyFile): Policy {
-  const fallback = (tool: Judged): Decision => {
-    if (tool.risk === "read" || file.default === "auto") return "allow";
+  const rulesOf = (tool: Judged) => file.rules.filter((rule) => matchGlob(rule.tool, tool.name));
+  const fallback = (tool: Judged, outside: boolean): Decision => {
+    if (file.default === "auto" || isFree(tool, outside)) return "allow";
     return file.default === "deny" ? "deny" : "ask";
   };
   return {
-    decide(tool, args) {
-      let decision = fallback(tool);
-      for (const rule of file.rules) {
-        if (!matchGlob(rule.tool, tool.name) || !argsMatch(rule, tool, args)) continue;
+    decide(tool, args, outside = false) {
+      let decision = fallback(tool, outside);
+      for (const rule of rulesOf(tool)) {
+        if (!argsMatch(rule, tool, args)) continue;
         if (rule.decision === "deny") return "deny";
         decision = rule.decision;
       }
       return decision;
     },
     mayAllow(tool) {
-      let possible = fallback(tool) === "allow";
-      for (const rule of file.rules) {
-        if (!matchGlob(rule.tool, tool.name)) continue;
+      let possible = fallback(tool, false) === "allow";
+      for (const rule of rulesOf(tool)) {
         if (rule.args === undefined) {
           if (rule.decision === "deny") return false;
           possible = rule.decision === "allow";
@@ -45,7 +44,17 @@ export function createPolicy(file: PolicyFile): Policy {
       }
       return possible;
     },
+    varies(tool) {
+      if (rulesOf(tool).some((rule) => rule.args !== undefined)) return true;
+      return this.decide(tool, {}, true) !== this.decide(tool, {});
+    },
   };
+}
+
+/** What needs nobody's consent where no rule speaks. */
+function isFree({ risk, consent }: Judged, outside: boolean): boolean {
+  if (consent === "after-outside") return !outside;
+  return consent === undefined && (risk === "read" || risk === "network");
 }
 
 function argsMatch(rule: PolicyRule, tool: Judged, args: Record<string, unknown>): boolean {

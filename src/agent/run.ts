@@ -14,7 +14,7 @@ import {
 } from "../core/message.ts";
 import type { ModelAdapter, ModelRequest } from "../core/model.ts";
 import type { Log } from "../core/platform.ts";
-import { previewOf } from "../core/preview.ts";
+import { isCommand, previewsOf } from "../core/preview.ts";
 import type { CallRecord } from "../core/run.ts";
 import { type Tool, type ToolContext, toolSpec } from "../core/tool.ts";
 import { type Fault, toFault } from "../errors.ts";
@@ -25,6 +25,7 @@ import { replayedCallIds } from "./handed-back.ts";
 import type { Journal } from "./journal.ts";
 import { judgeCalls, notRun, REFUSALS } from "./judge.ts";
 import { LimitWatch, type RunLimits } from "./limits.ts";
+import { hasOutside, markOutside } from "./outside.ts";
 import type { Policy } from "./policy.ts";
 import { groupCalls, runTools } from "./tool-batch.ts";
 import { trimHistory } from "./trim.ts";
@@ -269,6 +270,12 @@ class Run {
     return ending;
   }
 
+  /** A summary may hold words of what it stands for, whoever they came from. */
+  readonly #outside = (): boolean => {
+    const { tools } = this.#input;
+    return this.#summary !== undefined || hasOutside(this.#base, tools) || hasOutside(this.#made, tools);
+  };
+
   #judged(calls: CallPart[], mixed: boolean): CallRecord[] {
     const { tools, policy, asking, context, now } = this.#input;
     return judgeCalls(calls, {
@@ -279,6 +286,7 @@ class Run {
       policy,
       // A turn that also goes back to the client cannot wait for a person as well.
       asking: asking !== "person" && asking !== "text" ? asking : mixed ? "nobody" : "person",
+      outside: this.#outside,
       now: now(),
     });
   }
@@ -299,7 +307,8 @@ class Run {
     await this.#commit(calls);
     for (const call of settled) yield ended(this.#step, call);
     const store = (changed: CallRecord[], shown?: AgentEvent) => this.#commit(changed, shown);
-    yield* runTools({ step: this.#step, tools, context, log, store }, groups, this.#clock.signal);
+    const batch = { step: this.#step, tools, context: { ...context, outside: this.#outside }, log, store };
+    yield* runTools(batch, groups, this.#clock.signal);
     if (this.#clock.signal.aborted) return yield* this.#interrupted(calls);
     if (pending.length > 0) return yield* this.#park(pending, codes);
     this.#add(calls.map((call) => call.result ?? notRun(call, LOST)));
@@ -307,11 +316,16 @@ class Run {
   }
 
   async *#park(calls: CallRecord[], codes: string[]): AsyncGenerator<AgentEvent, Ending, void> {
+    // What a command does depends on where it starts.
+    const directory = calls.some(({ name }) => isCommand(name))
+      ? await this.#input.context.workingDirectory?.read()
+      : undefined;
+    const previews = previewsOf(calls, directory ?? "");
     const asked = calls.map((call, i) => ({
       id: call.callId,
       name: call.name,
       args: call.args,
-      preview: previewOf(call.name, call.args),
+      preview: previews[i] ?? "",
       risk: call.risk,
       expiresAt: call.expiresAt?.toISOString() ?? "",
       code: codes[i],
@@ -350,7 +364,8 @@ class Run {
     const summary = this.#summary;
     const next = this.#wanted();
     const { messages, dropped } = trimHistory(next, window, summary ? messageTokens(summary) : 0);
-    next.messages = summary ? [summary, ...messages] : messages;
+    const marked = markOutside(messages);
+    next.messages = summary ? [summary, ...marked] : marked;
     if (dropped > 0) this.#usage = addUsage(this.#usage, { input: 0, output: 0, trimmedMessages: dropped });
     return next;
   }

@@ -114,7 +114,7 @@ async function* runGroup(
 
 async function ended(batch: ToolBatch, call: CallRecord, output: ToolOutput): Promise<AgentEvent> {
   call.state = "done";
-  call.result = resultOf(call, output);
+  call.result = resultOf(call, output, output.outside ?? batch.tools.get(call.name)?.outside);
   const { callId, name } = call;
   const failed = output.failed === true;
   const { step } = batch;
@@ -124,13 +124,18 @@ async function ended(batch: ToolBatch, call: CallRecord, output: ToolOutput): Pr
 }
 
 /** The result as the model reads it. */
-export function resultOf(call: Pick<CallRecord, "callId" | "name">, output: ToolOutput): ToolResultMessage {
+export function resultOf(
+  call: Pick<CallRecord, "callId" | "name">,
+  output: ToolOutput,
+  outside?: boolean,
+): ToolResultMessage {
   return {
     role: "tool",
     callId: call.callId,
     name: call.name,
     content: output.content,
     ...(output.failed ? { failed: true } : {}),
+    ...(outside ? { outside } : {}),
   };
 }
 

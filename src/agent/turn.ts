@@ -1,10 +1,11 @@
 /** What turns are made of and handed to: the services they use, what is asked of them, what they give back. */
+import type { Recall } from "../core/memory.ts";
 import type { ModelAdapter, ModelRegistry, ModelRequest } from "../core/model.ts";
 import type { Platform } from "../core/platform.ts";
 import type { PolicyFile } from "../core/policy.ts";
 import type { Frames } from "../core/run.ts";
 import type { Store } from "../core/store.ts";
-import type { Tool } from "../core/tool.ts";
+import type { Toolbox } from "../core/tool.ts";
 import type { FrameEncoder, Passed } from "./journal.ts";
 import type { KeyVault } from "./key-vault.ts";
 import type { RunLimits } from "./limits.ts";
@@ -17,10 +18,14 @@ export interface AgentServices {
   platform: Platform;
   store: Store;
   models: ModelRegistry;
-  tools: readonly Tool[];
+  tools: Toolbox;
   approval: PolicyFile;
   limits: RunLimits;
   windows: readonly ModelWindow[];
+  /** What is remembered of the owner, for the prompt of a run that has tools of the agent's own. */
+  recall?: Recall | undefined;
+  /** Told of every turn that begins in a session of an agent's. Never throws; nobody waits for it. */
+  noteTurn?(turn: SessionTurn): void;
   /** Absent where the server has no secret: then a run cannot be taken over, nor wait for an approval, with a caller's key. */
   vault: KeyVault | undefined;
   /** This process, among all that share the store. */
@@ -29,8 +34,20 @@ export interface AgentServices {
   leaseMs: number;
   /** How long a turn waits for the one before it in its session. Milliseconds. */
   patienceMs: number;
+  /** A run was stopped: what it has left behind ends too. */
+  onStop?(owner: string, runId: string): void;
   /** The native door's stream, which every stored run has. */
   encoder(run: StreamStart): FrameEncoder;
+}
+
+/** A turn in a session, and whose model it has. */
+export interface SessionTurn {
+  owner: string;
+  sessionId: string;
+  provider: string;
+  model: string;
+  key: string;
+  callersKey: boolean;
 }
 
 /** Where a run's stream begins, or goes on. */

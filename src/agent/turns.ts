@@ -3,10 +3,12 @@
  * runs what and when; what a run does is run.ts, what is kept of it journal.ts.
  */
 import { createId } from "../core/id.ts";
-import type { Message, ProviderName } from "../core/message.ts";
+import type { Recall } from "../core/memory.ts";
+import { type Message, type ProviderName, textOf } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import type { Frames, RunRecord, RunSpec } from "../core/run.ts";
 import type { Store } from "../core/store.ts";
+import type { Tool } from "../core/tool.ts";
 import { AppError } from "../errors.ts";
 import { createCompaction, shortened } from "./compaction.ts";
 import { handedBackTurn, mustKeep, replayedCallIds, restoreTurns } from "./handed-back.ts";
@@ -17,9 +19,10 @@ import { agentPrompt } from "./prompt.ts";
 import { type Resume, type RunInput, run } from "./run.ts";
 import { selectTools } from "./select-tools.ts";
 import { freshMessages, type SessionTail, sessionTail, summaryMessage } from "./session-history.ts";
-import type { AgentServices, Ask, Turn, TurnWatch } from "./turn.ts";
+import type { AgentServices, Ask, SessionTurn, Turn, TurnWatch } from "./turn.ts";
 import { cancelPaused, openCalls, UNSTORED_EVENTS } from "./turn-ending.ts";
 import { windowOf } from "./windows.ts";
+import { createWorkingDirectory } from "./working-directory.ts";
 
 /** How often a waiting turn looks whether the session is free. Milliseconds. */
 const LOOK_AGAIN_MS = 100;
@@ -44,7 +47,13 @@ export async function startTurn(
   // Nobody has allowed anything in a session that nobody has used.
   const used = session !== undefined && session.lastSeq > 0;
   const policy = await policyOf(services, ask.owner, used ? session.id : undefined);
-  const { request, tools } = prepare(services, ask, policy);
+  const { request, tools } = prepare(services, ask, policy, await services.tools.of(ask.owner));
+  if (tools.size > 0 && services.recall) {
+    const recalling = recalledFor(services.recall, ask, session);
+    const recalled = recalling instanceof Promise ? await recalling : recalling;
+    // Behind all that is the same in every conversation.
+    if (recalled) request.system = [...request.system, recalled];
+  }
   const spec: RunSpec = {
     door: ask.door,
     provider: ask.adapter.provider,
@@ -91,6 +100,7 @@ export async function startTurn(
   });
   let past: Past = {};
   if (session) {
+    if (ask.target.agent !== null) services.noteTurn?.(sessionTurn(ask, session.id));
     await beginInTurn(services, ask.owner, journal, ask.client ?? signal);
     const tail =
       journal.historySeq === fresh.length
@@ -103,7 +113,7 @@ export async function startTurn(
   }
   const history = request.messages;
   const input: RunInput = {
-    ...common(services, ask.owner, ask.runId, session?.id),
+    ...common(services, ask.owner, ask.runId, session?.id, journal),
     ...{ adapter: ask.adapter, request, tools, policy, window, journal, ...past },
     asking: ask.asking,
     limits: limitsOf(services, ask.maxSteps),
@@ -128,6 +138,24 @@ async function sessionOf(
   if (session === "new") return { id: createId("ses"), lastSeq: 0, isNew: true };
   const { id, lastSeq } = await store.sessions.open(owner, session);
   return { id, lastSeq, isNew: false };
+}
+
+/** What is remembered, from what the conversation began with; null at once where there is nothing. */
+function recalledFor(
+  recall: Recall,
+  { owner, request }: Ask,
+  session: { id: string; lastSeq: number } | undefined,
+): ReturnType<Recall> {
+  return recall({
+    owner,
+    sessionId: session?.id,
+    isNew: session ? session.lastSeq === 0 : !request.messages.some(({ role }) => role === "assistant"),
+    opening: () => textOf(request.messages.find(({ role }) => role === "user") ?? { content: [] }),
+  });
+}
+
+function sessionTurn({ owner, adapter, target, key, callersKey }: Ask, sessionId: string): SessionTurn {
+  return { owner, sessionId, provider: adapter.provider, model: target.model, key, callersKey };
 }
 
 export interface Continuation {
@@ -176,12 +204,14 @@ export async function continueTurn(
   const { steps, usage } = record;
   const resume: Resume = { calls, made, steps, usage, isShown: (callId) => encoder.hasShown(callId) };
   const tools = new Map(
-    services.tools.filter((tool) => spec.tools.includes(tool.name)).map((tool) => [tool.name, tool]),
+    (await services.tools.of(owner))
+      .filter((tool) => spec.tools.includes(tool.name))
+      .map((tool) => [tool.name, tool]),
   );
   // In the other doors it may be a run without a session, whose history is its client's.
   const compactable = spec.door === "chat" ? window : undefined;
   const input: RunInput = {
-    ...common(services, owner, record.id, sessionId),
+    ...common(services, owner, record.id, sessionId, journal),
     ...{ adapter, request: { ...spec.request, messages }, tools, policy, window, journal, resume },
     ...pastOf(services, { adapter, owner, runId: record.id, sessionId, window: compactable }, tail),
     asking: spec.autoApprove ? "allow" : asking,
@@ -208,16 +238,32 @@ async function framesOf(store: Store, { owner, id }: RunRecord): Promise<Frames[
   }
 }
 
-function common(services: AgentServices, owner: string, runId: string, sessionId: string | undefined) {
-  const { platform } = services;
+function common(
+  services: AgentServices,
+  owner: string,
+  runId: string,
+  sessionId: string | undefined,
+  journal: RunJournal,
+) {
+  const { platform, store } = services;
+  const { log } = platform;
   const context = {
     owner,
     sessionId,
     runId,
     files: platform.files(owner),
     terminal: platform.terminal?.(owner),
+    workingDirectory: createWorkingDirectory({
+      sessions: store.sessions,
+      owner,
+      sessionId: () => journal.sessionId,
+      log,
+    }),
+    fetch: platform.fetch,
+    pdf: platform.pdf,
+    html: platform.html,
   };
-  return { context, log: platform.log, now: () => platform.now() };
+  return { context, log, now: () => platform.now() };
 }
 
 type Past = Pick<RunInput, "summary" | "compaction">;
@@ -262,13 +308,11 @@ async function policyOf(
 }
 
 /** The request with the agent's prompt, and the tools that join it. */
-function prepare(services: AgentServices, ask: Ask, policy: Policy) {
+function prepare(services: AgentServices, ask: Ask, policy: Policy, all: readonly Tool[]) {
   const { platform } = services;
   const files = platform.files(ask.owner);
   const terminal = platform.terminal?.(ask.owner);
-  const available = services.tools.filter(
-    (tool) => !tool.needs.includes("terminal") || terminal !== undefined,
-  );
+  const available = all.filter((tool) => !tool.needs.includes("terminal") || terminal !== undefined);
   const { clientTools, toolChoice } = { clientTools: ask.request.tools, toolChoice: ask.request.toolChoice };
   const { selection } = ask;
   const canAsk = ask.asking !== "nobody";
@@ -361,6 +405,7 @@ async function* observe(
     }
   } finally {
     source.onEnd?.(unstored);
+    if (outcome === "stopped") services.onStop?.(source.owner, input.context.runId);
     services.store.usage.record({
       ...{ owner: source.owner, runId: input.context.runId, door: source.door, outcome, steps, usage },
       ...{ provider: input.adapter.provider, model: input.request.model },

@@ -13,6 +13,7 @@ export type IdPrefix =
   | "req"
   | "chatcmpl"
   | "call"
+  | "mcp"
   | "mem"
   | "job"
   | "wdg"

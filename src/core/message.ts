@@ -170,6 +170,8 @@ export interface ToolResultMessage {
   name?: string | undefined;
   content: ResultPart[];
   failed?: boolean | undefined;
+  /** Content from outside; see {@link Tool.outside}. Models get it marked as data. */
+  outside?: boolean | undefined;
   extra?: Extra | undefined;
 }
 

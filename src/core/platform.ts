@@ -1,5 +1,7 @@
 /** The handful of capabilities that differ between Node, Bun and Workers, handed in at the door. */
+import type { GuardedFetch } from "./fetch.ts";
 import type { Redaction } from "./redaction.ts";
+import type { LocalVoice } from "./speech.ts";
 
 export interface FileEntry {
   /** Relative to the workspace, `/`-separated, no leading slash. */
@@ -43,6 +45,8 @@ export interface CommandOptions {
   signal: AbortSignal;
   /** Output as it comes, stdout and stderr interleaved. */
   onOutput?(delta: string): void;
+  /** It has begun: what would have thrown has thrown. */
+  onStart?(): void;
 }
 
 export interface CommandResult {
@@ -54,16 +58,89 @@ export interface CommandResult {
   dropped: number;
   timedOut: boolean;
   cancelled: boolean;
+  /** Workspace path in which the shell ended; null: outside the workspace. Absent where nobody knows. */
+  directory?: string | null | undefined;
 }
 
 /** Runs shell commands in the workspace. Never throws for what a command does; a missing `cwd` throws as Workspace does. */
 export interface Terminal {
-  /** `host` is a real shell with the operator's rights, `virtual` a bash in JavaScript over virtual files. */
-  readonly kind: "host" | "virtual";
+  /**
+   * `host` is a real shell with the operator's rights, `sandbox` one that the system keeps in the workspace, `virtual` a
+   * bash in JavaScript over virtual files.
+   */
+  readonly kind: "host" | "sandbox" | "virtual";
   /** For the model: which shell this is and what it lacks. */
   readonly description: string;
   run(command: string, options: CommandOptions): Promise<CommandResult>;
 }
+
+/** A program that is spoken to in lines, one JSON-RPC message each. */
+export interface StdioCommand {
+  command: string;
+  args: string[];
+  /** Beside a minimal environment that has nothing of ours. */
+  env: Record<string, string>;
+  /** Bytes; a longer line is dropped as it arrives. */
+  maxLineBytes: number;
+}
+
+export interface StdioEvents {
+  onLine(line: string): void;
+  /** A line was too long; what is left of it are its first and last few hundred characters. */
+  onLongLine(head: string, tail: string): void;
+  /** Once, when the program has ended or could not be started; why, in words. */
+  onClose(reason: string): void;
+}
+
+export interface StdioProcess {
+  /** Rejects when the program takes no more input. */
+  write(line: string): Promise<void>;
+  /** The last lines that it wrote to its error stream. */
+  stderr(): string;
+  /** Ends it with all that it started. */
+  close(): Promise<void>;
+}
+
+export interface StdioConnector {
+  open(command: StdioCommand, events: StdioEvents): StdioProcess;
+}
+
+export interface PdfLimits {
+  /** Pages that are read, from the first, and characters after which no further one is. */
+  maxPages: number;
+  maxChars: number;
+  signal: AbortSignal;
+}
+
+export interface PdfText {
+  /** Pages of the whole document. */
+  pages: number;
+  /** The text of those that were read; empty for a picture of text. */
+  texts: string[];
+  title: string;
+}
+
+/** Throws AppError `invalid_request` with a sentence for a document that is damaged, locked or too slow to read. */
+export type ReadPdf = (bytes: Uint8Array, limits: PdfLimits) => Promise<PdfText>;
+
+/** A web page as text. What it does not say is empty. */
+export interface HtmlText {
+  title: string;
+  byline: string;
+  site: string;
+  /** As the page gives it. */
+  date: string;
+  /** Its main content as Markdown, addresses absolute; all of it where nothing stands out. */
+  text: string;
+  /** There was more than is looked at. */
+  cut: boolean;
+}
+
+/**
+ * `url` is where the page came from. Throws AppError `invalid_request` with a sentence for a page that is made so that it
+ * cannot be read, or not in time.
+ */
+export type ReadHtml = (html: string, from: { url: string; signal: AbortSignal }) => Promise<HtmlText>;
 
 export type LogLevel = "debug" | "info" | "warning" | "error";
 /** Structured logging. `fields` must be plain data and must hold no secret. */
@@ -75,6 +152,16 @@ export interface Platform {
   files(owner: string): Workspace;
   /** The terminal over that workspace; absent when the operator turned it off. */
   terminal?(owner: string): Terminal;
+  /** The way out for addresses that the service did not choose itself. */
+  readonly fetch: GuardedFetch;
+  /** Starts MCP servers; absent where there are no programs, or the operator lets none be started. */
+  readonly mcpStdio?: StdioConnector | undefined;
+  /** Reads PDF documents; absent where that cannot be done. */
+  readonly pdf?: ReadPdf | undefined;
+  /** Reads web pages; absent where that cannot be done. */
+  readonly html?: ReadHtml | undefined;
+  /** Speaks without a key; absent where no program can be loaded. */
+  readonly voice?: LocalVoice | undefined;
   /** Work that goes on after the response. Its failure is logged and is nobody's else. */
   background(work: Promise<unknown>): void;
   now(): Date;

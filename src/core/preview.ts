@@ -19,15 +19,41 @@ const LINE_ENDS_LIMIT = 3;
  */
 const HIDDEN = /[ \n]{4,}|(?![ \n])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\u27e8]/gu;
 
-/** What would run: the command line of a command tool with its other arguments behind it, otherwise `name(arguments)`. */
-export function previewOf(name: string, args: string): string {
+export function isCommand(name: string): boolean {
+  return COMMAND_TOOLS.has(name);
+}
+
+/** Whether the next command starts where this call's ends. */
+function leads(name: string, args: string): boolean {
+  const parsed = isCommand(name) ? toArgs(args) : null;
+  return parsed !== null && typeof parsed.cwd !== "string" && parsed.background !== true;
+}
+
+/** What would run, call for call in this order, when the first command starts in `directory`. */
+export function previewsOf(calls: readonly { name: string; args: string }[], directory: string): string[] {
+  let start: string | null = directory;
+  return calls.map(({ name, args }) => {
+    const preview = previewOf(name, args, start);
+    if (leads(name, args)) start = null;
+    return preview;
+  });
+}
+
+/**
+ * What would run: the command line of a command tool with its other arguments behind it, otherwise `name(arguments)`.
+ * @param directory workspace path where a command starts that does not say so itself; empty is the root, null where a
+ * command before it ends.
+ */
+export function previewOf(name: string, args: string, directory: string | null = ""): string {
   const parsed = toArgs(args);
   if (parsed === null) return `${reveal(name)}(${reveal(args)})`;
   const { command, ...others } = parsed;
-  if (COMMAND_TOOLS.has(name) && typeof command === "string") {
-    const rest = Object.entries(others).map(
+  if (isCommand(name) && typeof command === "string") {
+    const starts = typeof others.cwd === "string" ? "" : directory;
+    const rest = Object.entries(starts ? { ...others, cwd: starts } : others).map(
       ([key, value]) => `${reveal(key)}: ${reveal(JSON.stringify(value))}`,
     );
+    if (starts === null) rest.push("cwd: where the command before it ends");
     return rest.length === 0 ? reveal(command) : `${reveal(command)}\n⟨${rest.join(", ")}⟩`;
   }
   const shown = Object.keys(parsed).length === 0 ? "" : JSON.stringify(parsed, null, 2);

@@ -174,6 +174,8 @@ export interface Runs {
   calls(owner: string, runId: string): Promise<CallRecord[]>;
   /** Calls of the session that wait for a decision, expired ones marked so first. */
   pending(owner: string, sessionId: string, now: Date): Promise<CallRecord[]>;
+  /** Calls of all sessions that wait for a decision and can still get one, those that expire first in front. */
+  waiting(owner: string, now: Date, limit: number): Promise<CallRecord[]>;
   /** The calls that a code decides, whatever their state; one code decides all that a turn asked for. */
   byCode(owner: string, codeHash: string): Promise<CallRecord[]>;
   /** The newest record of each call id in the session. */

@@ -1,5 +1,8 @@
 /** What the agent and the doors need of storage. Every row has an owner; another owner's id is an id that is not there. */
+import type { McpServers } from "./mcp.ts";
+import type { MemoryRows } from "./memory.ts";
 import type { Message, Usage } from "./message.ts";
+import type { BlobStore, ImageRows, Notes } from "./notes.ts";
 import type { PolicyRule } from "./policy.ts";
 import type { Runs } from "./run.ts";
 
@@ -75,6 +78,10 @@ export interface Sessions {
   /** What a person has allowed for the rest of the session. */
   grants(owner: string, sessionId: string): Promise<PolicyRule[]>;
   grant(owner: string, sessionId: string, rules: PolicyRule[]): Promise<void>;
+  /** Workspace path where the session's next command starts; empty is the root, as long as no command has left it. */
+  directory(owner: string, sessionId: string): Promise<string>;
+  /** Nothing happens where there is no such session. */
+  setDirectory(owner: string, sessionId: string, path: string): Promise<void>;
   /** The newest summary of a session's beginning: it stands in place of the messages up to and with `upTo`. */
   summary(owner: string, sessionId: string): Promise<Summary | null>;
   /**
@@ -195,6 +202,12 @@ export interface Store {
   handedBack: HandedBackTurns;
   usage: UsageLog;
   files: FileRows;
+  mcp: McpServers;
+  memories: MemoryRows;
+  notes: Notes;
+  images: ImageRows;
+  /** The bytes of images, where there is no bucket for them. */
+  imageChunks: BlobStore;
   /** A round trip to the database. Throws when it does not answer. */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -486,7 +486,7 @@ test("stop ends a run that waits for its summary", async () => {
   const { runs } = await json(await service.request(`/api/runs?session_id=${id}`));
   const stopped = await json(await service.post(`/api/runs/${runs[0].id}/stop`, {}));
   expect(stopped.status).toBe("stopped");
-  expect((await response).status).toBe(499);
+  expect((await response).status).toBe(409);
   expect(model.turns).toEqual([]);
   expect(await service.store.sessions.summary(OWNER, id)).toBeNull();
   expect(warningsOf(service)).toEqual([]);

@@ -159,7 +159,7 @@ describe("the journal of a run", () => {
   test("a run that says much is stored in between, and a database that is busy then does not end it", async () => {
     const { journal, changes } = setup([busy]);
     await journal.begin();
-    const much = "x".repeat(300 * 1024);
+    const much = "x".repeat(40 * 1024);
     await journal.see(said(much));
     expect(changes).toHaveLength(0);
     expect((await journal.see(said(much))).frames).toHaveLength(1);

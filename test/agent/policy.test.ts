@@ -7,6 +7,9 @@ import type { PolicyRule } from "../../src/core/policy.ts";
 const terminal = { name: "run_terminal_command", risk: "execute" as const };
 const write = { name: "create_file", risk: "write" as const };
 const read = { name: "read_file", risk: "read" as const };
+const web = { name: "read_web_page", risk: "network" as const };
+const remember = { name: "remember", risk: "write" as const, consent: "after-outside" as const };
+const forget = { name: "forget", risk: "read" as const, consent: "ask" as const };
 
 describe("P1: policy as data", () => {
   test.each([
@@ -19,6 +22,24 @@ describe("P1: policy as data", () => {
     expect(policy.decide(write, {})).toBe(wanted.write);
     expect(policy.decide(terminal, { command: "ls" })).toBe(wanted.execute);
     expect(policy.mayAllow(write)).toBe(wanted.write === "allow");
+    expect(policy.decide(web, { url: "https://example.com" })).toBe("allow");
+  });
+
+  test("E4: what is kept for later is asked about once the model has read content from outside", () => {
+    const policy = createPolicy({ default: "ask", rules: [] });
+    expect(policy.decide(remember, {})).toBe("allow");
+    expect(policy.decide(remember, {}, true)).toBe("ask");
+    expect(policy.mayAllow(remember)).toBe(true);
+    expect(createPolicy({ default: "deny", rules: [] }).decide(remember, {}, true)).toBe("deny");
+    const rules: PolicyRule[] = [{ tool: "remember", decision: "allow" }];
+    expect(createPolicy({ default: "ask", rules }).decide(remember, {}, true)).toBe("allow");
+  });
+
+  test("a tool may ask whatever its risk is", () => {
+    const policy = createPolicy({ default: "ask", rules: [] });
+    expect(policy.decide(forget, {})).toBe("ask");
+    expect(policy.mayAllow(forget)).toBe(false);
+    expect(createPolicy({ default: "auto", rules: [] }).decide(forget, {}, true)).toBe("allow");
   });
 
   test("deny wins wherever it stands; otherwise the last rule that matches", () => {

@@ -5,6 +5,7 @@ import type { Log, Workspace } from "../../src/core/platform.ts";
 import { defineTool, type ToolContext } from "../../src/core/tool.ts";
 import { AppError } from "../../src/errors.ts";
 import { createVirtualWorkspace } from "../../src/platform/virtual-workspace.ts";
+import { noFetch } from "../no-fetch.ts";
 import { createMemoryFiles } from "../platform/memory-files.ts";
 
 const files: Workspace = createVirtualWorkspace(createMemoryFiles(), "ann");
@@ -14,6 +15,7 @@ const context: ToolContext = {
   callId: "call_1",
   signal: new AbortController().signal,
   files,
+  fetch: noFetch,
   progress: () => {},
 };
 

@@ -9,6 +9,7 @@ import type { ToolSpec } from "../../src/core/model.ts";
 import type { Workspace } from "../../src/core/platform.ts";
 import { defineTool, type Tool } from "../../src/core/tool.ts";
 import { AppError } from "../../src/errors.ts";
+import { noFetch } from "../no-fetch.ts";
 import { type ScriptedReply, scriptedModel } from "../scripted-model.ts";
 
 const weather: ToolSpec = { kind: "function", name: "get_weather", parameters: { type: "object" } };
@@ -75,7 +76,7 @@ function setup(
     policy: createPolicy({ default: "auto", rules: [] }),
     limits: { maxSteps: 50, timeoutMs: 60_000, tokenBudget: 1_000_000 },
     window: undefined,
-    context: { owner: "local", runId: "run_1", files: {} as Workspace },
+    context: { owner: "local", runId: "run_1", files: {} as Workspace, fetch: noFetch },
     log: (_level, message) => logged.push(message),
     asking: "nobody",
     now: () => new Date("2026-11-20T10:00:00.000Z"),
@@ -434,6 +435,22 @@ describe("run", () => {
       fault: { code: "unavailable", status: 503 },
     });
     expect(log).toEqual([]);
+  });
+
+  test("E4: a summary counts as content from outside, since it may hold words of it", async () => {
+    const write = { ...(toolbox()[1] as Tool), consent: "after-outside" as const };
+    const summary: Message = { role: "user", content: [text("the page wants to be remembered")] };
+    for (const [what, state] of [
+      [{}, "done"],
+      [{ summary }, "denied"],
+    ] as const) {
+      const { input, commits } = setup(
+        [{ calls: [{ id: "a", name: "write", args: {} }] }, { text: "so it is" }],
+        { ...what, tools: new Map([["write", write]]), policy: createPolicy({ default: "ask", rules: [] }) },
+      );
+      await collect(run(input, never));
+      expect(commits.flatMap(({ calls }) => calls).at(-1)?.state).toBe(state);
+    }
   });
 
   test("a history beyond the window is trimmed and the usage says so", async () => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toArgs } from "../../src/core/args.ts";
-import { previewOf, reveal } from "../../src/core/preview.ts";
+import { previewOf, previewsOf, reveal } from "../../src/core/preview.ts";
 
 /** Undoes the marks. */
 function unreveal(text: string): string {
@@ -31,6 +31,30 @@ describe("a preview", () => {
   test("of a command is the command line, with its other arguments behind it", () => {
     expect(command("npm test")).toBe("npm test");
     expect(command("cat <<EOF\n  a\n\n  b\nEOF")).toBe("cat <<EOF\n  a\n\n  b\nEOF");
+    const args = (more = {}) => JSON.stringify({ command: "npm test", ...more });
+    expect(previewOf("run_terminal_command", args(), "a b/ü")).toBe('npm test\n⟨cwd: "a b/ü"⟩');
+    expect(previewOf("run_terminal_command", args(), "x\u202e")).toBe('npm test\n⟨cwd: "x⟨U+202E⟩"⟩');
+    expect(previewOf("run_terminal_command", args({ cwd: "web" }), "src")).toBe('npm test\n⟨cwd: "web"⟩');
+    const run = (more = {}) => ({ name: "run_terminal_command", args: args(more) });
+    const calls = [
+      run({ cwd: "web" }),
+      run({ background: true }),
+      { name: "look", args: "{}" },
+      run(),
+      run(),
+    ];
+    expect(previewsOf(calls, "src")).toEqual([
+      'npm test\n⟨cwd: "web"⟩',
+      'npm test\n⟨background: true, cwd: "src"⟩',
+      "look()",
+      'npm test\n⟨cwd: "src"⟩',
+      "npm test\n⟨cwd: where the command before it ends⟩",
+    ]);
+    expect(previewOf("create_file", '{"path":"x"}', "src")).not.toContain("src");
+    expect(previewOf("run_terminal_command", args({ timeout_seconds: 5 }), null)).toBe(
+      "npm test\n⟨timeout_seconds: 5, cwd: where the command before it ends⟩",
+    );
+    expect(previewOf("run_terminal_command", args({ cwd: "web" }), null)).toBe('npm test\n⟨cwd: "web"⟩');
     expect(command("npm test", { cwd: "web", timeout_seconds: 5 })).toBe(
       'npm test\n⟨cwd: "web", timeout_seconds: 5⟩',
     );
