@@ -24,6 +24,7 @@ test("an empty environment gives the documented defaults", () => {
     dataDir: "./data",
     workspace: "./workspace",
     terminal: "host",
+    sandboxNetwork: [],
     approval: { default: "ask", rules: [] },
     access: { mode: "open", tokens: [], allowedHosts: [], corsOrigins: [] },
     upstream: { firstByteMs: 60_000, idleMs: 120_000, retries: 2 },
@@ -56,7 +57,7 @@ test("every wrong setting is named at once, with what is allowed", () => {
   expect(problems).toHaveLength(7);
   expect(problems).toContain("PORT has to be a whole number from 0 to 65535, not '70000'.");
   expect(problems).toContain("LOG_LEVEL has to be one of debug, info, warning, error, silent, not 'loud'.");
-  expect(problems).toContain("TERMINAL has to be one of host, virtual, off, not 'yes'.");
+  expect(problems).toContain("TERMINAL has to be one of host, sandbox, virtual, off, not 'yes'.");
 });
 
 test("a wrong secret is named and not repeated", () => {
@@ -124,10 +125,20 @@ test("A1: on Workers tokens or keys are required, and a database server", () => 
   expect(problems.join("\n")).toMatch(/ACCESS_TOKENS/);
   expect(problems.join("\n")).toMatch(/LIBSQL_URL/);
   expect(problemsOf(() => parseConfig({ ...EDGE, TERMINAL: "host" }, workerd))).toHaveLength(1);
+  expect(problemsOf(() => parseConfig({ ...EDGE, TERMINAL: "sandbox" }, workerd))).toHaveLength(1);
   expect(parseConfig(EDGE, workerd).terminal).toBe("virtual");
   const key = { LIBSQL_URL: EDGE.LIBSQL_URL, AUTH: "key" };
   expect(problemsOf(() => parseConfig(key, workerd))[0]).toContain("SECRET_KEY");
   expect(parseConfig({ ...key, SECRET_KEY: "s".repeat(32) }, workerd).access.mode).toBe("key");
+});
+
+test("programs are started for callers where they have the machine's shell, and not for everybody with a key", () => {
+  const may = (env: Record<string, string>) => parseConfig(env, node).mcp.stdio;
+  expect(may({})).toBe(true);
+  expect(may({ ACCESS_TOKENS: "a:t" })).toBe(true);
+  expect(may({ TERMINAL: "sandbox" })).toBe(false);
+  expect(may({ AUTH: "key" })).toBe(false);
+  expect(may({ AUTH: "key", MCP_STDIO: "on" })).toBe(true);
 });
 
 test("tokens and AUTH=key exclude each other, and a token has one name", () => {
@@ -187,4 +198,65 @@ test("each setting is described, and once", () => {
     expect(fallback).not.toBe("");
     expect(description).toMatch(/[.`]$/);
   }
+});
+
+test("P4: SANDBOX_NETWORK takes names of the public kind, and none of this machine's", () => {
+  const networkOf = (value: string) =>
+    parseConfig({ SANDBOX_NETWORK: value }, { runtime: "node" }).sandboxNetwork;
+  expect(networkOf("Registry.npmjs.org, *.debian.org:443,xn--bcher-kva.example")).toEqual([
+    "api.example.org",
+    "*.debian.org:443",
+    "xn--bcher-kva.example",
+  ]);
+  for (const value of [
+    "localhost",
+    "*.localhost",
+    "a.localhost:80",
+    "127.0.0.1",
+    "[::1]",
+    "0x7f.1",
+    "*",
+    "*.com",
+  ])
+    expect(
+      problemsOf(() => networkOf(value)),
+      value,
+    ).toHaveLength(1);
+  for (const value of [
+    "https://a.example",
+    "a.example/x",
+    "a..example",
+    "-a.example",
+    "a.example:port",
+    "*a.example",
+  ])
+    expect(
+      problemsOf(() => networkOf(value)),
+      value,
+    ).toHaveLength(1);
+});
+
+test("S3_*: a bucket is configured whole or not at all, and its secret is one", () => {
+  const whole = {
+    S3_ENDPOINT: "https://s3.example.org/",
+    S3_BUCKET: "pictures",
+    S3_ACCESS_KEY_ID: "AKIAEXAMPLE",
+    S3_SECRET_ACCESS_KEY: "a-secret-of-the-bucket",
+  };
+  const config = parseConfig(whole, { runtime: "node" });
+  expect(config.bucket).toEqual({
+    endpoint: "https://s3.example.org",
+    bucket: "pictures",
+    region: "us-east-1",
+    accessKeyId: "AKIAEXAMPLE",
+    secretAccessKey: "a-secret-of-the-bucket",
+  });
+  expect(secretsOf(config)).toContain("a-secret-of-the-bucket");
+  expect(parseConfig({ S3_REGION: "auto" }, { runtime: "node" }).bucket).toBeUndefined();
+  const { S3_BUCKET: _, S3_ACCESS_KEY_ID: __, ...half } = whole;
+  expect(problemsOf(() => parseConfig(half, { runtime: "node" }))).toEqual([
+    "A bucket for images needs S3_BUCKET and S3_ACCESS_KEY_ID too: set them, or none of S3_*.",
+  ]);
+  const wrong = problemsOf(() => parseConfig({ ...whole, S3_BUCKET: "a/b" }, { runtime: "node" }));
+  expect(wrong).toEqual([expect.stringContaining("S3_BUCKET has to be the name of a bucket")]);
 });

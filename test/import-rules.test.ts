@@ -1,5 +1,7 @@
 /** The "Never" table of the architecture: which folder may import what. Reads the sources, so that a breach fails here. */
-import { readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 
@@ -15,21 +17,35 @@ interface Import {
 const MAY: Record<string, { own: string[]; packages: RegExp }> = {
   core: { own: ["errors.ts"], packages: /^zod$/ },
   protocols: { own: ["core", "errors.ts"], packages: /^zod$/ },
-  tools: { own: ["core", "errors.ts"], packages: /^(zod|re2js)$/ },
+  tools: {
+    own: ["core", "errors.ts"],
+    packages: /^(zod|re2js|htmlparser2|linkedom)$/,
+  },
+  mcp: {
+    own: ["core", "errors.ts"],
+    packages: /^(zod|@modelcontextprotocol\/sdk\/.*|@cfworker\/json-schema)$/,
+  },
+  knowledge: { own: ["core", "errors.ts"], packages: /^zod$/ },
   store: { own: ["core", "errors.ts"], packages: /^(drizzle-orm(\/.*)?|@libsql\/client\/web|zod)$/ },
   platform: {
     own: ["core", "errors.ts"],
     packages:
-      /^(just-bash\/browser|@libsql\/client(\/web)?|libsql|@logtape\/logtape|hono|@hono\/node-server)$/,
+      /^(just-bash\/browser|@libsql\/client(\/web)?|libsql|@logtape\/logtape|unpdf|htmlparser2|linkedom|@mozilla\/readability|turndown|@anthropic-ai\/sandbox-runtime|hono|@hono\/node-server|esbuild)$/,
   },
   agent: { own: ["core", "errors.ts"], packages: /^$/ },
   providers: {
     own: ["core", "errors.ts"],
     packages: /^(openai|groq-sdk|@anthropic-ai\/sdk|@google\/genai)(\/.*)?$/,
   },
-  http: { own: ["core", "errors.ts", "agent", "protocols"], packages: /^(hono(\/.*)?|zod)$/ },
+  http: {
+    own: ["core", "errors.ts", "agent", "protocols", "mcp", "knowledge"],
+    packages: /^(hono(\/.*)?|zod)$/,
+  },
   "services.ts": {
-    own: ["core", "errors.ts", "agent", "providers", "tools", "store", "protocols", "platform", "config.ts"],
+    own: [
+      ...["core", "errors.ts", "config.ts", "agent", "providers", "tools", "mcp", "knowledge", "store"],
+      ...["protocols", "platform"],
+    ],
     packages: /^$/,
   },
 };
@@ -123,5 +139,63 @@ describe("the Never table", () => {
     );
     const drizzle = imports.filter((i) => i.specifier.startsWith("drizzle") && area(i.file) !== "store");
     expect([...vendors, ...drizzle]).toEqual([]);
+  });
+});
+
+/** E1: addresses there may come from callers, pages and models. */
+describe("the guarded fetch is the only way out of", () => {
+  const FOLDERS = ["tools", "mcp", "knowledge", "agent", "automation", "http"];
+  const code = (path: string) => readFileSync(path, "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+  const guarded = files.filter(
+    (path) => FOLDERS.includes(area(relative(SRC, path))) && !path.endsWith("http/docs-script.ts"),
+  );
+
+  // Biome knows a parameter named fetch from the global. That its rule holds where it should is tried on breaches.
+  test(`${FOLDERS.join(", ")}: the linter sees a bare fetch, and none around it`, () => {
+    const folder = mkdtempSync(join(tmpdir(), "dragoman-lint-"));
+    try {
+      const { $schema: _, ...settings } = JSON.parse(readFileSync(resolve(SRC, "../biome.json"), "utf8"));
+      writeFileSync(join(folder, "biome.json"), JSON.stringify({ ...settings, vcs: { enabled: false } }));
+      for (const name of [...FOLDERS, "platform"]) {
+        mkdirSync(join(folder, "src", name, "inner"), { recursive: true });
+        writeFileSync(
+          join(folder, "src", name, "inner/call.ts"),
+          'export const call = () => fetch("http://a");',
+        );
+        writeFileSync(join(folder, "src", name, "value.ts"), "export const value = { fetch };");
+        writeFileSync(join(folder, "src", name, "own.ts"), "export const own = (fetch: () => 1) => fetch();");
+      }
+      const biome = resolve(SRC, "../node_modules/@biomejs/biome/bin/biome");
+      const args = ["lint", "--reporter=github", "src"];
+      const { stdout } = spawnSync(process.execPath, [biome, ...args], { cwd: folder, encoding: "utf8" });
+      const breaches = [...stdout.matchAll(/noRestrictedGlobals,file=.*?src\/([\w/.]+),/g)].map(
+        ([, path]) => path,
+      );
+      expect(breaches.sort()).toEqual(
+        FOLDERS.flatMap((name) => [`${name}/inner/call.ts`, `${name}/value.ts`]).sort(),
+      );
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test("nobody goes around by the name of the global object, or switches the rule off", () => {
+    const around = /\b(globalThis|self|window)\b[^;\n]{0,40}\bfetch\b/;
+    const breaches = guarded.filter((path) => {
+      const text = readFileSync(path, "utf8");
+      return around.test(code(path)) || text.includes("noRestrictedGlobals");
+    });
+    expect(breaches.map((path) => relative(SRC, path))).toEqual([]);
+  });
+
+  test("the MCP SDK, whose transports would take the global one", () => {
+    const module = /sdk\/client\/(streamableHttp|sse|auth)\.js$/;
+    const use = /\bnew \w+ClientTransport\(|\b(auth|discoverOAuth\w+|(register|exchange|refresh)[A-Z]\w+)\(/;
+    const users = new Set(imports.filter(({ specifier }) => module.test(specifier)).map(({ file }) => file));
+    const texts = [...users].map((file) => ({ file, text: code(join(SRC, file)) }));
+    const network = texts.filter(({ text }) => use.test(text));
+    expect(network).not.toEqual([]);
+    const breaches = network.filter(({ text }) => !/\bfetch(Fn)?\s*[:,}]/.test(text)).map(({ file }) => file);
+    expect(breaches).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 /** Listening on Node: node:http through Hono's adapter, with limits for connections that do not get on. */
 import type { Server as HttpServer } from "node:http";
 import type { Socket } from "node:net";
+import { setFlagsFromString } from "node:v8";
 import { serve } from "@hono/node-server";
 import type { Config } from "../config.ts";
 import type { Peers } from "./local-peers.ts";
@@ -13,8 +14,11 @@ const KEEP_ALIVE_MS = 65_000;
 /** Bodies have their own clock (http/body.ts); this one only ends what that cannot see. Milliseconds. */
 const REQUEST_MS = 3_600_000;
 const HEADER_BYTES = 64 * 1024;
+/** How far the heap may outgrow what is alive before it is collected; V8 would let it become a multiple. Percent. */
+const HEAP_GROWTH = 15;
 
 export function listenOnNode(handler: Handler, { host, port }: Config, peers: Peers): Promise<Server> {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH}`);
   const connectionOf = createConnections(peers);
   return new Promise((resolve, reject) => {
     const server = serve(

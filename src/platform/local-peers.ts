@@ -14,7 +14,7 @@
  * - anything where Linux's /proc is missing or does not show what is needed: there every request passes, since most
  *   people who run this on their machine would otherwise be locked out of it.
  * Whoever needs more runs the service as another user or in a container of its own, with ACCESS_TOKENS, or with
- * TERMINAL=virtual.
+ * TERMINAL=sandbox or TERMINAL=virtual.
  */
 import { readFile } from "node:fs/promises";
 import { endianness, networkInterfaces } from "node:os";

@@ -38,6 +38,7 @@ export async function startService(runtime: Runtime): Promise<void> {
     const local = await createLocalPlatform(config, runtime.service);
     const handler = runtime.service.compose(config, local.platform, local.store);
     const server = await listen(runtime, config, local, handler);
+    local.listens(server.port);
     stopOnSignal(config, local, server, handler);
     surviveFaults(local);
     process.stderr.write(

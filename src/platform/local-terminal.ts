@@ -13,6 +13,8 @@ import { AppError } from "../errors.ts";
 import { type CommandMark, createCommandMark } from "./local-commands.ts";
 import type { LocalPaths } from "./local-paths.ts";
 import { codeOf, createLocalPaths, failAs } from "./local-paths.ts";
+import { createShellEnds, type ShellEnds } from "./local-shell-end.ts";
+import { createStrays, type Strays } from "./local-strays.ts";
 import { OutputTail } from "./output-tail.ts";
 import { notDirectory } from "./paths.ts";
 
@@ -46,6 +48,18 @@ export interface LocalTerminalOptions {
   environment?: Record<string, string | undefined>;
   /** What every command carries, so that it can be told from other programs; one of its own unless given. */
   mark?: CommandMark;
+  /** The system's sandbox that commands run in; none unless given. */
+  sandbox?: Sandbox;
+}
+
+/** Puts a shell script into a sandbox of the system. */
+export interface Sandbox {
+  /** For the model: what it keeps commands from. */
+  readonly description: string;
+  /** The script that runs `script` in there. */
+  wrap(script: string, shell: string): Promise<string>;
+  /** To be called once for each wrapped script, when it has ended or will not be run. */
+  release(): void;
 }
 
 /** @throws AppError `not_implemented` on Windows, which has neither process groups nor a POSIX shell. */
@@ -62,16 +76,21 @@ export function createLocalTerminal(root: string, options: LocalTerminalOptions 
   // A command has a group of its own, which the end of this process does not reach.
   process.once("exit", () => {
     for (const pid of mark.running) killGroup(pid, "SIGKILL");
+    ends.dispose();
   });
   const shell = findShell(environment.PATH ?? "");
+  const ends = createShellEnds(paths.root, shell);
   const name = shell.endsWith("bash") ? "bash" : "sh";
+  const { sandbox } = options;
+  const host: Host = { shell, paths, environment, mark, ends, sandbox };
   return {
-    kind: "host",
+    kind: sandbox ? "sandbox" : "host",
     description:
-      `Commands run in ${name} on ${systemName()} with the workspace ${paths.root} as the working directory. ` +
-      "Each command gets a new shell: variables and `cd` do not carry over. There is no input: what asks a " +
-      "question gets an end of file. Processes left in the background end with the command.",
-    run: (command, commandOptions) => run(command, commandOptions, { shell, paths, environment, mark }),
+      `Commands run in ${name} on ${systemName()}; the first of a session starts in the workspace ${paths.root}. ` +
+      "Each command gets a new shell, in the directory in which the one before it ended: `cd` carries over inside the " +
+      "workspace, variables do not. There is no input: what asks a question gets an end of file. Processes that a " +
+      `command leaves behind with & end with it.${sandbox ? ` ${sandbox.description}` : ""}`,
+    run: (command, commandOptions) => run(command, commandOptions, host),
   };
 }
 
@@ -107,6 +126,8 @@ interface Host {
   paths: LocalPaths;
   environment: Record<string, string | undefined>;
   mark: CommandMark;
+  ends: ShellEnds;
+  sandbox: Sandbox | undefined;
 }
 
 async function run(command: string, options: CommandOptions, host: Host): Promise<CommandResult> {
@@ -116,15 +137,33 @@ async function run(command: string, options: CommandOptions, host: Host): Promis
   const cwd = await host.paths.existing(options.cwd ?? "");
   if (!(await lstat(cwd.real).catch(failAs(cwd.path))).isDirectory()) throw notDirectory(cwd.path);
   if (options.signal.aborted) return notStarted();
-  return await watch(start(command, cwd.real, host), options, host.mark);
+  const end = host.ends.next();
+  const script = end.script(command);
+  const wrapped = await (host.sandbox?.wrap(script, host.shell) ?? script);
+  try {
+    if (options.signal.aborted) return notStarted();
+    const strays = createStrays();
+    const child = start(wrapped, cwd.real, host, strays);
+    if (child.pid !== undefined) options.onStart?.();
+    const result = await watch(child, options, host.mark, strays);
+    const directory = end.directory();
+    return directory === undefined ? result : { ...result, directory };
+  } finally {
+    host.sandbox?.release();
+  }
 }
 
-function start(command: string, cwd: string, { shell, environment, mark }: Host): ChildProcess {
+function start(
+  script: string,
+  cwd: string,
+  { shell, environment, mark }: Host,
+  { variables }: Strays,
+): ChildProcess {
   mark.used = true;
   try {
-    return spawn("/bin/sh", ["-c", mark.prelude + MERGE_STREAMS, shell, command], {
+    return spawn("/bin/sh", ["-c", mark.prelude + MERGE_STREAMS, shell, script], {
       cwd,
-      env: { ...minimalEnvironment(environment), ...mark.variables },
+      env: { ...minimalEnvironment(environment), ...mark.variables, ...variables },
       stdio: ["ignore", "pipe", "ignore"],
       detached: true,
     });
@@ -138,11 +177,12 @@ function notStarted(): CommandResult {
   return { exitCode: null, output: "", dropped: 0, timedOut: false, cancelled: true };
 }
 
-/** Follows one child from its start until nothing of its group is left. */
+/** Follows one child from its start until nothing of its group is left, and of a stopped one nothing at all. */
 function watch(
   child: ChildProcess,
   options: CommandOptions,
   { running }: CommandMark,
+  strays: Strays,
 ): Promise<CommandResult> {
   const tail = new OutputTail(options.outputLimit, options.onOutput);
   const timers: NodeJS.Timeout[] = [];
@@ -167,8 +207,9 @@ function watch(
       if (child.pid !== undefined) running.delete(child.pid);
       output.destroy();
     };
-    const finish = () => {
+    const finish = async () => {
       settle();
+      if (ended !== null) await strays.kill();
       resolve({ exitCode, ...tail.end(), timedOut: ended === "timeout", cancelled: ended === "cancel" });
     };
     child.once("error", (error) => {

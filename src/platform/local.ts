@@ -11,16 +11,23 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { homedir } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Config } from "../config.ts";
+import type { GuardedFetch } from "../core/fetch.ts";
 import type { Platform } from "../core/platform.ts";
 import { createRedaction } from "../core/redaction.ts";
 import type { Store } from "../core/store.ts";
 import { type CommandMark, createCommandMark } from "./local-commands.ts";
+import type { LocalFetchOptions } from "./local-fetch.ts";
+import { createReadHtml } from "./local-html.ts";
 import { createLineWriter } from "./local-log.ts";
+import { createStdioConnector } from "./local-mcp.ts";
+import { createReadPdf } from "./local-pdf.ts";
 import { createPeers, type Peers } from "./local-peers.ts";
-import { createLocalTerminal } from "./local-terminal.ts";
+import { createLocalTerminal, type Sandbox } from "./local-terminal.ts";
+import { createLocalVoice } from "./local-voice.ts";
 import { createLocalWorkspace } from "./local-workspace.ts";
 import { createLog } from "./log.ts";
 import type { LocalStoreHost, Service, StoreHost } from "./service.ts";
@@ -28,6 +35,8 @@ import { createVirtualTerminal } from "./virtual-terminal.ts";
 import { createVirtualWorkspace } from "./virtual-workspace.ts";
 
 const MIGRATIONS = fileURLToPath(new URL("../../migrations/", import.meta.url));
+/** The settings beside package.json. */
+const ENV_FILE = fileURLToPath(new URL("../../.env", import.meta.url));
 const OWNER_ONLY = 0o700;
 const SECRET_BYTES = 32;
 
@@ -38,6 +47,8 @@ export interface Local {
   database: string;
   /** Tells the agent's own commands from other clients. */
   peers: Peers;
+  /** The port of this service, which its own tools stay away from (P4). Told when it is known. */
+  listens(port: number): void;
   /** Waits for background work, as long as `graceMs`, then closes the database. */
   close(graceMs: number): Promise<void>;
   /** Writes the log lines that still wait. */
@@ -66,13 +77,26 @@ export async function createLocalPlatform(config: Config, service: Service): Pro
     pending.add(settled);
   };
   const { store, database } = await openStore(config, dataDir, service, { log, now, background });
+  let { port } = config;
   const mark = createCommandMark();
-  const agentHome = config.terminal === "virtual" ? virtualHome(store) : hostHome(config, dataDir, mark);
+  const agentHome =
+    config.terminal === "virtual" ? virtualHome(store) : await hostHome(config, dataDir, mark);
   return {
-    platform: { runtime: config.runtime, background, now, log, redaction, secret, ...agentHome },
+    platform: {
+      ...{ runtime: config.runtime, background, now, log, redaction, secret },
+      ...agentHome,
+      pdf: createReadPdf(),
+      html: createReadHtml(),
+      voice: createLocalVoice(),
+      mcpStdio: stdioConnector(config, agentHome, mark),
+      fetch: lateFetch({ allow: config.fetch.allow, ownPort: () => port }),
+    },
     store,
     database,
     peers: createPeers(mark),
+    listens(on) {
+      port = on;
+    },
     async close(graceMs) {
       await atMost(Promise.all(pending), graceMs);
       await store.close();
@@ -81,9 +105,18 @@ export async function createLocalPlatform(config: Config, service: Service): Pro
   };
 }
 
+/** Loaded when it is first used: a start does without it. */
+function lateFetch(options: LocalFetchOptions): GuardedFetch {
+  let loading: Promise<GuardedFetch> | undefined;
+  return async (url, init) => {
+    loading ??= import("./local-fetch.ts").then(({ createLocalFetch }) => createLocalFetch(options));
+    return (await loading)(url, init);
+  };
+}
+
 type AgentHome = Pick<Platform, "files" | "terminal">;
 
-function hostHome(config: Config, dataDir: string, mark: CommandMark): AgentHome {
+async function hostHome(config: Config, dataDir: string, mark: CommandMark): Promise<AgentHome> {
   const root = makeFolder("WORKSPACE", config.workspace);
   const inside = relative(root, dataDir);
   if (inside === "" || !(inside === ".." || inside.startsWith(`..${sep}`)))
@@ -92,8 +125,23 @@ function hostHome(config: Config, dataDir: string, mark: CommandMark): AgentHome
     );
   const files = createLocalWorkspace(root);
   if (config.terminal === "off") return { files: () => files };
-  const terminal = createLocalTerminal(root, { mark });
+  const sandbox = config.terminal === "sandbox" ? await sandboxOf(config, root, dataDir) : undefined;
+  const terminal = createLocalTerminal(root, sandbox ? { mark, sandbox } : { mark });
   return { files: () => files, terminal: () => terminal };
+}
+
+/** Programs start in the workspace, where there is one on this machine. */
+function stdioConnector(config: Config, { files }: AgentHome, mark: CommandMark) {
+  if (!config.mcp.stdio || process.platform === "win32") return undefined;
+  const cwd = config.terminal === "virtual" ? homedir() : files("local").root;
+  return createStdioConnector({ mark, cwd });
+}
+
+async function sandboxOf(config: Config, root: string, dataDir: string): Promise<Sandbox> {
+  const { createSandbox } = await import("./local-sandbox.ts");
+  const rules = config.approval.source === undefined ? [] : [resolve(config.approval.source)];
+  const secrets = [dataDir, resolve(config.dataDir), ENV_FILE];
+  return createSandbox({ root, secrets, fixed: rules, domains: config.sandboxNetwork });
 }
 
 function virtualHome(store: Store): AgentHome {

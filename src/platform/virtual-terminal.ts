@@ -4,7 +4,7 @@ import type { CommandOptions, CommandResult, Terminal } from "../core/platform.t
 import type { FileRows } from "../core/store.ts";
 import { AppError } from "../errors.ts";
 import { OutputTail } from "./output-tail.ts";
-import { notDirectory } from "./paths.ts";
+import { normalizePath, notDirectory } from "./paths.ts";
 import { VirtualFiles } from "./virtual-files.ts";
 import { createVirtualWorkspace, VIRTUAL_ROOT } from "./virtual-workspace.ts";
 
@@ -40,10 +40,11 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   "curl",
 ]);
 const DESCRIPTION =
-  `Commands run in a bash written in JavaScript over the files of ${VIRTUAL_ROOT}, the working directory. ` +
+  `Commands run in a bash written in JavaScript over the files of ${VIRTUAL_ROOT}; the first of a session starts there. ` +
   "There are the usual text and file commands (cat, ls, find, grep, rg, sed, awk, jq, sort, diff, xargs, …) and " +
   "bash scripts, but no network, no python, node, git, compilers, package managers, background processes or " +
-  `links. Each command gets a new shell; its errors are shown after its other output, and only what is below ${VIRTUAL_ROOT} is kept. There is no input.`;
+  "links. Each command gets a new shell, in the directory in which the one before it ended: `cd` carries over, variables " +
+  `do not. The errors of a command are shown after its other output, and only what is below ${VIRTUAL_ROOT} is kept. There is no input.`;
 
 export function createVirtualTerminal(rows: FileRows, owner: string): Terminal {
   return {
@@ -111,20 +112,22 @@ async function run(
     base,
     mounts: [{ mountPoint: VIRTUAL_ROOT, filesystem: files }],
   });
+  const start = cwd.path === "" ? VIRTUAL_ROOT : `${VIRTUAL_ROOT}/${cwd.path}`;
   const bash = new Bash({
     fs: takingTurns(system),
     commands,
-    cwd: VIRTUAL_ROOT,
+    cwd: start,
     env: { HOME: VIRTUAL_ROOT, TERM: "dumb" },
     executionLimitProfile: "hardened",
     executionLimits: { ...LIMITS, maxExecutionTimeMs: options.timeoutMs },
     defenseInDepth: false,
   });
   const stop = createStop(options);
+  options.onStart?.();
   try {
     const result = await bash
       .exec(command, {
-        cwd: cwd.path === "" ? VIRTUAL_ROOT : `${VIRTUAL_ROOT}/${cwd.path}`,
+        cwd: start,
         signal: stop.signal,
         rawScript: true,
       })
@@ -138,6 +141,7 @@ async function run(
       ...tail.end(),
       timedOut: reason === "timeout",
       cancelled: reason === "cancel",
+      ...(await directoryOf(files, result)),
     };
   } finally {
     stop.release();
@@ -146,6 +150,27 @@ async function run(
     if (changes.remove.length + changes.write.length + changes.makeDirectories.length > 0) {
       await rows.apply(owner, changes);
     }
+  }
+}
+
+/** Where the shell was at its end. One that ends by `exit`, or is stopped, tells only where it began. */
+async function directoryOf(
+  files: VirtualFiles,
+  result: { exitCode: number; env?: Record<string, string> },
+): Promise<Pick<CommandResult, "directory">> {
+  const place = result.env?.PWD;
+  if (place === undefined) return {};
+  const path = workspacePath(place);
+  if (path === null || path === "") return { directory: path };
+  const found = await files.stat(`/${path}`).catch(() => null);
+  return found?.isDirectory ? { directory: path } : {};
+}
+
+function workspacePath(place: string): string | null {
+  try {
+    return normalizePath(place, [VIRTUAL_ROOT]);
+  } catch {
+    return null;
   }
 }
 

@@ -8,6 +8,8 @@ import { createLog } from "./log.ts";
 import type { Handler, Service } from "./service.ts";
 import { createVirtualTerminal } from "./virtual-terminal.ts";
 import { createVirtualWorkspace } from "./virtual-workspace.ts";
+import { createWorkerFetch } from "./worker-fetch.ts";
+import { readHtml } from "./worker-html.ts";
 
 type WaitUntil = (work: Promise<unknown>) => void;
 
@@ -57,6 +59,8 @@ export function createWorkerPlatform(
     ...(config.terminal === "off"
       ? {}
       : { terminal: (owner: string) => createVirtualTerminal(store.files, owner) }),
+    html: readHtml,
+    fetch: createWorkerFetch({ allow: config.fetch.allow, ownPort: () => config.port }),
     background,
     now,
     log,

@@ -4,44 +4,11 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { reply, startUpstream, stream, type UpstreamServer } from "../upstream-server.ts";
+import { startUpstream, type UpstreamServer } from "../upstream-server.ts";
+import { obedient } from "./obedient-model.ts";
 import { type ServiceProcess, startProcess, stop } from "./service-process.ts";
 
 const execute = promisify(execFile);
-
-/** A model that runs every user message as a command, and then says that it is done. */
-function obedient(): Parameters<typeof startUpstream>[0] {
-  return async (response, request, n) => {
-    const messages = request.body.messages as { role: string; content: string }[];
-    const last = messages.at(-1);
-    if (!last) return reply(400, {})(response, request, n);
-    const delta =
-      last.role === "tool"
-        ? { role: "assistant", content: "done" }
-        : {
-            role: "assistant",
-            tool_calls: [
-              {
-                index: 0,
-                id: `call_${n}`,
-                type: "function",
-                function: {
-                  name: "run_terminal_command",
-                  arguments: JSON.stringify({ command: last.content }),
-                },
-              },
-            ],
-          };
-    const chunk = (choice: object) =>
-      `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, ...choice }] })}\n\n`;
-    const reason = last.role === "tool" ? "stop" : "tool_calls";
-    return stream([
-      chunk({ delta, finish_reason: null }),
-      chunk({ delta: {}, finish_reason: reason }),
-      "data: [DONE]\n\n",
-    ])(response, request, n);
-  };
-}
 
 const REFUSED = "403";
 

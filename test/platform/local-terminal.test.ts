@@ -108,6 +108,18 @@ describe("processes of the host", () => {
     await vi.waitFor(() => expect(pids().filter(alive)).toEqual([]));
   });
 
+  test.skipIf(process.platform !== "linux")("R2: a cancel kills what has left the group, too", async () => {
+    const stop = new AbortController();
+    const command = `setsid sleep 600 & echo $! >> pids
+      (setsid sh -c 'echo $$ >> pids; sleep 600; true' &)
+      sleep 600`;
+    const work = run(command, { signal: stop.signal });
+    await started(2);
+    stop.abort();
+    expect(await work).toMatchObject({ cancelled: true, exitCode: null });
+    await vi.waitFor(() => expect(pids().filter(alive)).toEqual([]));
+  });
+
   test("what a stopped command had written so far is kept", async () => {
     const result = await run("echo before; sleep 600", { timeoutMs: 1_000 });
     expect(result).toMatchObject({ timedOut: true, output: "before\n" });

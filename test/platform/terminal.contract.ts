@@ -39,6 +39,7 @@ export function terminalContract(kind: string, create: () => Promise<TerminalFix
         dropped: 0,
         timedOut: false,
         cancelled: false,
+        directory: "",
       });
       expect(await run("exit 7")).toMatchObject({ exitCode: 7, output: "" });
       expect((await run("no-such-command")).exitCode).toBe(127);
@@ -93,6 +94,34 @@ export function terminalContract(kind: string, create: () => Promise<TerminalFix
       }
       expect(await failureOf(run("pwd", { cwd: "none" }))).toBe("not_found");
       expect(await failureOf(run("echo \0"))).toBe("invalid_request");
+    });
+
+    test("says where the shell ended, inside the workspace and outside", async () => {
+      await workspace.write("sub/dir/x", encode("x"));
+      const ends = async (command: string, cwd = "") => (await run(command, { cwd })).directory;
+      expect(await ends("cd sub")).toBe("sub");
+      expect(await ends("cd dir && echo out && cat x", "sub")).toBe("sub/dir");
+      expect(await ends("cd ..", "sub/dir")).toBe("sub");
+      expect(await ends("true", "sub")).toBe("sub");
+      expect(await ends("cd sub; false")).toBe("sub");
+      expect(await ends("set -e; cd sub/dir; false; cd /")).toBe("sub/dir");
+      expect(await ends("(cd sub); x=$(cd sub; pwd); cd sub | cat")).toBe("");
+      expect(await ends("mkdir -p 'a b/ü' && cd 'a b/ü'")).toBe("a b/ü");
+      expect(await ends("cd sub; cat <<END\nno end of it")).toBe("sub");
+      expect(await ends("cd /")).toBeNull();
+      expect(await ends("cd ..")).toBeNull();
+      expect((await run("cd /; cd $OLDPWD; pwd", { cwd: "sub" })).output).toMatch(/\/sub\n$/);
+      expect(await ends("if then", "sub")).toBe("sub");
+      expect(await ends("exit 3", "sub")).toBe("sub");
+    });
+
+    test("says when a command has begun, and not when it does not", async () => {
+      const told: string[] = [];
+      await run("true", { onStart: () => told.push("began") });
+      expect(told).toEqual(["began"]);
+      await failureOf(run("true", { cwd: "none", onStart: () => told.push("wrong") }));
+      await run("true", { signal: AbortSignal.abort(), onStart: () => told.push("wrong") });
+      expect(told).toEqual(["began"]);
     });
 
     test("each command has a new shell", async () => {
@@ -162,6 +191,8 @@ export function terminalContract(kind: string, create: () => Promise<TerminalFix
       );
       expect(results.map((result) => result.output)).toEqual(["0\n", "1\n", "2\n", "3\n", "4\n", "5\n"]);
       expect(await collect(workspace.walk(""))).toEqual(["f0", "f1", "f2", "f3", "f4", "f5"]);
+      const moved = await Promise.all(Array.from({ length: 6 }, (_, i) => run(`mkdir d${i} && cd d${i}`)));
+      expect(moved.map(({ directory }) => directory)).toEqual(["d0", "d1", "d2", "d3", "d4", "d5"]);
     });
   });
 }
