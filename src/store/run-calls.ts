@@ -13,6 +13,9 @@ const OF_RUN = `SELECT ${CALL_COLUMNS} FROM run_calls WHERE run_id = ? AND owner
   LIMIT ${PAGE} OFFSET ?`;
 const PENDING = `SELECT ${CALL_COLUMNS} FROM run_calls WHERE session_id = ? AND owner = ? AND state = 'pending'
   ORDER BY step, position`;
+/** The condition of the index is spelt out, so that it is used. */
+const WAITING = `SELECT ${CALL_COLUMNS} FROM run_calls INDEXED BY run_calls_expiry
+  WHERE state = 'pending' AND expires_at > ? AND owner = ? ORDER BY expires_at, rowid LIMIT ?`;
 const EXPIRE_IN_SESSION = `UPDATE run_calls SET state = 'expired'
   WHERE session_id = ? AND owner = ? AND state = 'pending' AND expires_at <= ?`;
 const BY_CODE = `SELECT ${CALL_COLUMNS} FROM run_calls WHERE code_hash = ? AND owner = ?
@@ -31,7 +34,10 @@ const DECIDED = `SELECT c.owner, c.run_id FROM run_calls AS c INDEXED BY run_cal
 const EXPIRE = `UPDATE run_calls SET state = 'expired' WHERE rowid IN (SELECT rowid FROM run_calls
   WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?) RETURNING owner, run_id`;
 
-type Methods = Pick<Runs, "calls" | "pending" | "byCode" | "callsById" | "decide" | "decided" | "expire">;
+type Methods = Pick<
+  Runs,
+  "calls" | "pending" | "waiting" | "byCode" | "callsById" | "decide" | "decided" | "expire"
+>;
 
 export function createRunCalls(reader: Reader, writer: WriteQueue): Methods {
   const ofRun = async (owner: string, runId: string): Promise<CallRecord[]> => {
@@ -56,6 +62,10 @@ export function createRunCalls(reader: Reader, writer: WriteQueue): Methods {
         reader,
         rows.filter((row) => !late(row)),
       );
+    },
+
+    async waiting(owner, now, limit) {
+      return toCalls(reader, await reader.rows({ sql: WAITING, args: [now.getTime(), owner, limit] }));
     },
 
     async byCode(owner, codeHash) {

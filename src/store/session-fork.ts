@@ -30,6 +30,8 @@ const COPY_PIECES = `INSERT INTO message_pieces (owner, message_id, piece, conte
   WHERE EXISTS (SELECT 1 FROM messages WHERE id = j.value ->> 1)`;
 const COPY_SUMMARIES = `INSERT INTO session_summaries (owner, session_id, up_to, content)
   SELECT owner, ?, up_to, content FROM session_summaries WHERE session_id = ? AND owner = ? AND up_to <= ?`;
+const COPY_DIRECTORY = `INSERT INTO session_directories (owner, session_id, path)
+  SELECT owner, ?, path FROM session_directories WHERE session_id = ? AND owner = ?`;
 const SHOW = `UPDATE sessions SET unlisted = 0,
   message_count = (SELECT count(*) FROM messages WHERE session_id = sessions.id)
   WHERE id = ? AND owner = ? RETURNING ${SESSION_COLUMNS}`;
@@ -71,6 +73,7 @@ export function createForks(
       }
       const results = await writer.batch([
         { sql: COPY_SUMMARIES, args: [id, from, owner, end] },
+        { sql: COPY_DIRECTORY, args: [id, from, owner] },
         ...indexTitle(owner, id),
         { sql: SHOW, args: [id, owner] },
       ]);

@@ -6,6 +6,7 @@ import { AppError } from "../errors.ts";
 import { createGrants } from "./grants.ts";
 import type { Reader } from "./reader.ts";
 import { indexTitle, type SearchIndex } from "./search-index.ts";
+import { createSessionDirectories } from "./session-directories.ts";
 import { createForks } from "./session-fork.ts";
 import { createSessionList } from "./session-list.ts";
 import { createSessionMessages } from "./session-messages.ts";
@@ -59,6 +60,7 @@ export function createSessions(
     ...createSessionList(reader, search),
     ...createForks(reader, writer, search, now),
     ...createGrants(reader, writer),
+    ...createSessionDirectories(reader, writer),
     ...createSummaries(reader, writer),
 
     async open(owner, ref) {

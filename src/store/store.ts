@@ -5,6 +5,11 @@ import { closeDatabase, type Database } from "./database.ts";
 import { createFileRows } from "./files.ts";
 import { createHandedBackTurns } from "./handed-back.ts";
 import { createIdempotencyKeys } from "./idempotency.ts";
+import { createImageRows } from "./images.ts";
+import { createImageChunks } from "./images-chunks.ts";
+import { createMcpServers } from "./mcp.ts";
+import { createMemories } from "./memories.ts";
+import { createNotes } from "./notes.ts";
 import { Reader } from "./reader.ts";
 import { createRuns } from "./runs.ts";
 import { SearchIndex } from "./search-index.ts";
@@ -36,6 +41,11 @@ export function createStore(options: StoreOptions): Store {
     handedBack: createHandedBackTurns(reader, writer, now),
     usage,
     files: createFileRows(reader, writer, now),
+    mcp: createMcpServers(reader, writer, now),
+    memories: createMemories(reader, writer),
+    notes: createNotes(reader, writer, now),
+    images: createImageRows(reader, writer, now),
+    imageChunks: createImageChunks(reader, writer),
     async ping() {
       await reader.rows("SELECT 1");
     },

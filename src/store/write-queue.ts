@@ -1,6 +1,9 @@
 /**
  * Every write of the service. Each is one atomic batch.
  *
+ * Batches for a file that come within one turn of the event loop share a transaction, since what a commit costs hardly
+ * depends on how much is in it. A transaction that fails is taken back, and its batches are written one by one.
+ *
  * A file has one writing connection, and the batches wait for it in line: the client would otherwise open further
  * connections that fail each other with SQLITE_BUSY, and after one SQLITE_BUSY a connection reports writes as done that
  * nobody ever sees (libsql-client-ts#352). So after every failure that is not a constraint the connection is
@@ -21,16 +24,28 @@ const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 80;
 /** Batches in line at once. */
 const LINE_LIMIT = 10_000;
+/** Statements of a shared transaction: nothing else happens until it is over. */
+const TOGETHER_LIMIT = 200;
 /** A waiting batch looks this often whether the one before has vanished. Milliseconds. */
 const LOOK_MS = 50;
 /** A batch that is out for longer has ended with its request. Milliseconds. */
 const LONGEST_OUT_MS = 20_000;
+
+interface Waiting {
+  statements: InStatement[];
+  deadline: number;
+  resolve(results: ResultSet[]): void;
+  reject(error: unknown): void;
+}
 
 export class WriteQueue {
   readonly #database: Database;
   readonly #patienceMs: number;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
+  /** Those that share the next transaction on a file, and how many statements they have. */
+  #group: Waiting[] = [];
+  #groupSize = 0;
   /** The batch that a server has, and when it was sent. */
   #sent: { at: number } | undefined;
   readonly #wakes: (() => void)[] = [];
@@ -42,7 +57,61 @@ export class WriteQueue {
 
   /** All statements or none. Throws AppError `unavailable` or `storage_full`; a broken constraint as it came. */
   batch(statements: InStatement[]): Promise<ResultSet[]> {
-    return this.#enqueue(() => this.#database.write.batch(statements, "write"));
+    if (this.#database.kind === "remote") return this.#enqueue(() => this.#write(statements));
+    if (this.#waiting >= LINE_LIMIT) return Promise.reject(overloaded());
+    return new Promise((resolve, reject) => {
+      if (this.#group.length === 0 || this.#groupSize + statements.length > TOGETHER_LIMIT) this.#openGroup();
+      this.#waiting += 1;
+      this.#groupSize += statements.length;
+      this.#group.push({ statements, deadline: performance.now() + this.#patienceMs, resolve, reject });
+    });
+  }
+
+  #write(statements: InStatement[]): Promise<ResultSet[]> {
+    return this.#database.write.batch(statements, "write");
+  }
+
+  #openGroup(): void {
+    const group: Waiting[] = [];
+    this.#group = group;
+    this.#groupSize = 0;
+    const before = this.#last;
+    this.#last = endOfTurn()
+      .then(() => before)
+      .then(() => {
+        // Who comes while these are written is late for them.
+        if (this.#group === group) this.#group = [];
+        return this.#writeGroup(group);
+      })
+      .then(() => {
+        this.#waiting -= group.length;
+      });
+  }
+
+  /** Settles all of them, and never rejects itself. */
+  async #writeGroup(group: Waiting[]): Promise<void> {
+    if (group.length > 1 && (await this.#writeTogether(group))) return;
+    for (const { statements, deadline, resolve, reject } of group)
+      await this.#attempt(() => this.#write(statements), deadline).then(resolve, reject);
+  }
+
+  /** Returns false when nothing has been written and each of them has to be tried by itself. */
+  async #writeTogether(group: Waiting[]): Promise<boolean> {
+    try {
+      const results = await this.#write(group.flatMap(({ statements }) => statements));
+      let from = 0;
+      for (const { statements, resolve } of group) {
+        resolve(results.slice(from, from + statements.length));
+        from += statements.length;
+      }
+      return true;
+    } catch (error) {
+      if (isConstraint(error)) return false;
+      await this.#replaceConnection();
+      if (isBusy(error) || isBeforeCommit(error)) return false;
+      for (const { reject } of group) reject(toStoreFault(error));
+      return true;
+    }
   }
 
   /** As `batch`, with foreign keys off, as a migration that rebuilds a table needs it. */
@@ -60,6 +129,8 @@ export class WriteQueue {
     if (this.#waiting >= LINE_LIMIT || this.#wakes.length >= LINE_LIMIT) return Promise.reject(overloaded());
     if (this.#database.kind === "remote") return this.#send(work, deadline);
     this.#waiting += 1;
+    // What comes later stays behind it.
+    this.#group = [];
     const turn = this.#last.then(() => this.#attempt(work, deadline));
     const ended = () => {
       this.#waiting -= 1;
@@ -122,6 +193,21 @@ export class WriteQueue {
     }
   }
 }
+
+/** A commit that has failed may have come to the file after all, and must not be repeated. */
+function isBeforeCommit(error: unknown): boolean {
+  return error instanceof Error && "statementIndex" in error;
+}
+
+/** What is under way in this turn of the event loop has sent its batches by then. */
+function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    soon(resolve);
+  });
+}
+
+const soon: (task: () => void) => void =
+  typeof setImmediate === "function" ? setImmediate : (task) => setTimeout(task, 0);
 
 function overloaded(): AppError {
   return new AppError(

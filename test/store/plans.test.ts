@@ -72,6 +72,8 @@ async function useAll(): Promise<void> {
   await sessions.grants("ann", id);
   await sessions.summarise("ann", id, { upTo: 1, text: "s" });
   await sessions.summary("ann", id);
+  await sessions.setDirectory("ann", id, "src");
+  await sessions.directory("ann", id);
   const fork = await sessions.fork("ann", id, messages[0]!.id);
   await sessions.fork("ann", id, undefined);
   await sessions.deleteMessage("ann", messages[1]!.id);
@@ -96,6 +98,7 @@ async function useAll(): Promise<void> {
   await runs.decided(5);
   await runs.cancelPaused("ann", parked.id, (call) => resultOf(call.callId, long), CANCELLED);
   await runs.pending("ann", (await park(store, "ann", ["b"], { expiresAt: LATER })).sessionId, MUCH_LATER);
+  await runs.waiting("ann", NOW, 5);
   await runs.expire(MUCH_LATER, 5);
   await runs.abandoned(NOW, 5);
   await runs.renew("h1", LATER);
@@ -141,7 +144,7 @@ it("reads, copies and deletes a session of 10,000 messages in parts", async () =
   expect(sent.size).toBe(1);
   const run = newRun(id);
   expect(await store.runs.begin("ann", run, [user("next")])).toEqual({ historySeq: 10_001 });
-  expect([...sent].filter((sql) => /SELECT .*content.* FROM messages/s.test(sql))).toHaveLength(1);
+  expect([...sent].filter((sql) => /SELECT id, seq, content\b.* FROM messages/s.test(sql))).toHaveLength(1);
   const turns = await countTurns(async () => {
     const fork = await store.sessions.fork("ann", id, undefined);
     expect(fork.messageCount).toBe(10_001);

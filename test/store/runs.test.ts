@@ -241,6 +241,11 @@ describe.each(BACKENDS)("runs on $name", ({ available, create }) => {
       { callId: "a" },
       { callId: "b" },
     ]);
+    const waiting = async (at: Date, limit: number) =>
+      (await store.runs.waiting(owner, at, limit)).map((call) => call.callId);
+    expect(await waiting(NOW, 9)).toEqual(["a", "b", "c"]);
+    expect(await waiting(NOW, 1)).toEqual(["a"]);
+    expect(await waiting(LATER, 9)).toEqual(["c"]);
     expect(await store.runs.pending(owner, one.sessionId, LATER)).toEqual([]);
     expect((await store.runs.calls(owner, one.id)).map((call) => call.state)).toEqual(["expired", "expired"]);
     await store.runs.expire(LATER, 1_000);
@@ -423,6 +428,7 @@ describe.each(BACKENDS)("runs on $name", ({ available, create }) => {
     expect((await runs.list("eve", { sessionId: run.sessionId, limit: 9 })).runs).toEqual([]);
     expect(await runs.calls("eve", run.id)).toEqual([]);
     expect(await runs.pending("eve", run.sessionId, MUCH_LATER)).toEqual([]);
+    expect(await runs.waiting("eve", NOW, 9)).toEqual([]);
     expect(await runs.byCode("eve", "f0e")).toEqual([]);
     expect(await runs.callsById("eve", run.sessionId, ["a"])).toEqual([]);
     expect(await runs.decide("eve", run.id, ["a"], "allowed", NOW)).toEqual({ calls: [], decided: [] });
