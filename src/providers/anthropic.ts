@@ -1,5 +1,7 @@
 /** The adapter for Anthropic's Messages API, and for servers that speak it. */
-import Anthropic, { type ClientOptions } from "@anthropic-ai/sdk";
+import { BaseAnthropic, type ClientOptions } from "@anthropic-ai/sdk/client";
+import { APIConnectionTimeoutError, APIError } from "@anthropic-ai/sdk/core/error";
+import { Models } from "@anthropic-ai/sdk/resources/models";
 import type { ModelAdapter, ModelInfo, ModelRequest } from "../core/model.ts";
 import { AppError } from "../errors.ts";
 import { FAMILY } from "./anthropic-media.ts";
@@ -28,17 +30,18 @@ export function createAnthropicAdapter(options: AdapterOptions): ModelAdapter {
 class AnthropicAdapter implements ModelAdapter {
   readonly provider = "anthropic" as const;
   readonly #options: AdapterOptions;
-  readonly #client: Anthropic;
+  /** Without the resources of the whole client, which are most of the SDK. */
+  readonly #client: BaseAnthropic;
   readonly #oauth: boolean;
   readonly #stream: SdkPost;
 
   constructor(options: AdapterOptions) {
     this.#options = options;
     this.#oauth = options.key.startsWith(OAUTH_PREFIX);
-    this.#client = new Anthropic(clientOptions(options, this.#oauth));
+    this.#client = new BaseAnthropic(clientOptions(options, this.#oauth));
     this.#stream = createSdkPost({
       client: this.#client,
-      errors: Anthropic.APIError,
+      errors: APIError,
       path: "/v1/messages",
       fetch: options.fetch ?? fetch,
     });
@@ -66,7 +69,7 @@ class AnthropicAdapter implements ModelAdapter {
     return this.#once(signal, async (timeout) => {
       const found: ModelInfo[] = [];
       const headers = this.#oauth ? { "anthropic-beta": OAUTH_BETA } : {};
-      const pages = this.#client.models.list({ limit: PAGE_SIZE }, { signal, timeout, headers });
+      const pages = new Models(this.#client).list({ limit: PAGE_SIZE }, { signal, timeout, headers });
       for await (const model of pages) {
         const created = Date.parse(model.created_at) / 1000;
         found.push({
@@ -126,7 +129,7 @@ class AnthropicAdapter implements ModelAdapter {
       return await call(limits.firstByteMs);
     } catch (error) {
       if (signal.aborted) throw new AppError("cancelled", "The request was cancelled.");
-      if (error instanceof Anthropic.APIConnectionTimeoutError)
+      if (error instanceof APIConnectionTimeoutError)
         throw new AppError(
           "upstream_timeout",
           `Anthropic did not answer within ${limits.firstByteMs / 1000} s. Try again.`,

@@ -17,7 +17,7 @@ import { type AdapterOptions, type Fetch, streamUpstream } from "./upstream.ts";
 import { upstreamError } from "./upstream-error.ts";
 
 const API_VERSION = "v1beta";
-const BASE_URL = "https://generativelanguage.googleapis.com";
+export const BASE_URL = "https://generativelanguage.googleapis.com";
 /** The most that the API gives at once. */
 const MODELS_PER_PAGE = 1_000;
 
@@ -157,7 +157,7 @@ class GeminiAdapter implements ModelAdapter {
 }
 
 /** The SDK wants the version apart from the address, and configurations have it at its end as often as not. */
-function splitBaseUrl(url: string): HttpOptions {
+export function splitBaseUrl(url: string): HttpOptions {
   const base = url.replace(/\/+$/, "");
   const version = /\/(v\d+(?:alpha|beta)?\d*)$/.exec(base);
   return version

@@ -26,7 +26,7 @@ export function createGroqAdapter(options: AdapterOptions): ModelAdapter {
   const plainErrors = fetchWithPlainErrors(options.fetch ?? fetch);
   const client = new Groq({
     apiKey: options.key,
-    baseURL: (options.baseUrl ?? BASE_URL).replace(SDK_PATH, ""),
+    baseURL: groqBaseUrl(options.baseUrl),
     maxRetries: 0,
     timeout: SDK_TIMEOUT_MS,
     logLevel: "off",
@@ -43,4 +43,9 @@ export function createGroqAdapter(options: AdapterOptions): ModelAdapter {
     stream: (request, signal) => streamChat(request, signal, GROQ_DIALECT, options, post),
     models: (signal) => listChat("groq", options.key, signal, () => client.models.list({ signal })),
   };
+}
+
+/** As the SDK wants it. */
+export function groqBaseUrl(configured: string | undefined): string {
+  return (configured ?? BASE_URL).replace(SDK_PATH, "");
 }

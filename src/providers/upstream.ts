@@ -57,7 +57,7 @@ export interface UpstreamCall {
 const RETRYABLE = new Set([408, 429, 500, 502, 503, 504, 529]);
 /** A longer wait than this is the caller's to decide: the fault goes out at once with its `retry-after`. Seconds. */
 const LONGEST_WAIT = 5;
-const RETRY_WAIT_MS = 250;
+export const RETRY_WAIT_MS = 250;
 /** After `done`, the rest of the body gets this long to end, so that its connection can be used again. */
 const DRAIN_MS = 1_000;
 
@@ -258,11 +258,11 @@ class Connection {
   }
 }
 
-function cancelled(): AppError {
+export function cancelled(): AppError {
   return new AppError("cancelled", "The request was cancelled.");
 }
 
-function cutOff(provider: ProviderName, cause?: unknown): AppError {
+export function cutOff(provider: ProviderName, cause?: unknown): AppError {
   return new AppError(
     "upstream_unreachable",
     `${VENDOR_NAMES[provider]} closed the connection before its reply was complete. Send the request again.`,
@@ -271,7 +271,7 @@ function cutOff(provider: ProviderName, cause?: unknown): AppError {
 }
 
 /** Milliseconds to wait before the next attempt; null when it must not be repeated, or not so soon. */
-function retryDelay(fault: AppError, attempt: number, firstMs: number): number | null {
+export function retryDelay(fault: AppError, attempt: number, firstMs: number): number | null {
   if (fault.code === "cancelled" || fault.code === "upstream_timeout") return null;
   if (!RETRYABLE.has(fault.status) || fault.upstreamCode === "insufficient_quota") return null;
   if (fault.retryAfter !== undefined) return fault.retryAfter > LONGEST_WAIT ? null : fault.retryAfter * 1000;
@@ -279,7 +279,7 @@ function retryDelay(fault: AppError, attempt: number, firstMs: number): number |
 }
 
 /** false when the signal ended the wait. */
-function sleep(ms: number, signal: AbortSignal): Promise<boolean> {
+export function sleep(ms: number, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return Promise.resolve(false);
   return new Promise((resolve) => {
     const stop = () => {
