@@ -33,6 +33,7 @@ export const listFiles = defineTool({
   }),
   needs: ["files"],
   risk: "read",
+  outside: true,
   async run({ path = "", depth = DEFAULT_DEPTH, offset = 1 }, { files, signal }) {
     const start = await files.stat(path);
     if (!start.directory) return refusal(`${start.path} is a file. Use read_file to see what is in it.`);

@@ -1,5 +1,6 @@
 /** `read_file`: lines of a text file, or an image as the model can see it. */
 import * as z from "zod";
+import { imageType } from "../core/image-format.ts";
 import type { ToolOutput } from "../core/tool.ts";
 import { defineTool } from "../core/tool.ts";
 import { answer, count, cutLine, isBinary, MAX_RESULT_CHARS, refusal } from "./result.ts";
@@ -27,6 +28,7 @@ export const readFile = defineTool({
   }),
   needs: ["files"],
   risk: "read",
+  outside: true,
   async run({ path, offset = 1, limit = DEFAULT_LINES }, { files }) {
     const entry = await files.stat(path);
     if (entry.directory) return refusal(`${path} is a directory. Use list_files to see what is in it.`);
@@ -84,18 +86,7 @@ function image(path: string, bytes: Uint8Array, mediaType: string): ToolOutput {
   };
 }
 
-/** By the bytes, not by the name. */
-function imageType(start: Uint8Array): string | null {
-  const at = (offset: number, ascii: string) =>
-    [...ascii].every((character, i) => start[offset + i] === character.charCodeAt(0));
-  if (start[0] === 0x89 && at(1, "PNG\r\n\x1a\n")) return "image/png";
-  if (start[0] === 0xff && start[1] === 0xd8 && start[2] === 0xff) return "image/jpeg";
-  if (at(0, "GIF87a") || at(0, "GIF89a")) return "image/gif";
-  if (at(0, "RIFF") && at(8, "WEBP")) return "image/webp";
-  return null;
-}
-
-function toBase64(bytes: Uint8Array): string {
+export function toBase64(bytes: Uint8Array): string {
   // A multiple of three, so that the parts join without padding in between.
   const step = 24_576;
   let out = "";

@@ -47,6 +47,7 @@ export const searchFiles = defineTool({
   }),
   needs: ["files"],
   risk: "read",
+  outside: true,
   async run({ pattern, path = "", glob, literal = false, ignore_case = false, max_results }, context) {
     const { files, signal } = context;
     // Loaded with the first search, so that starting the service does not pay for the engine.

@@ -1,10 +1,14 @@
 /** Tools over files in memory, called as the agent calls them. */
+import { parseConfig } from "../../src/config.ts";
 import type { Terminal, Workspace } from "../../src/core/platform.ts";
-import type { Tool, ToolContext, ToolOutput } from "../../src/core/tool.ts";
+import type { Tool, ToolContext, ToolOutput, WorkingDirectory } from "../../src/core/tool.ts";
 import { createVirtualTerminal } from "../../src/platform/virtual-terminal.ts";
 import { createVirtualWorkspace } from "../../src/platform/virtual-workspace.ts";
-import { tools } from "../../src/tools/registry.ts";
+import { createTools } from "../../src/tools/registry.ts";
+import { noFetch } from "../no-fetch.ts";
 import { createMemoryFiles } from "../platform/memory-files.ts";
+
+const tools = createTools(parseConfig({}, { runtime: "node" }));
 
 export interface ToolFixture {
   files: Workspace;
@@ -21,6 +25,13 @@ export function createToolFixture(): ToolFixture {
   const files = createVirtualWorkspace(rows, "ann");
   const terminal = createVirtualTerminal(rows, "ann");
   const progress: string[] = [];
+  let directory = "";
+  const workingDirectory: WorkingDirectory = {
+    read: async () => directory,
+    async move(path) {
+      directory = path;
+    },
+  };
   return {
     files,
     terminal,
@@ -34,6 +45,8 @@ export function createToolFixture(): ToolFixture {
         signal: new AbortController().signal,
         files,
         terminal,
+        workingDirectory,
+        fetch: noFetch,
         progress: (delta) => progress.push(delta),
         ...context,
       });

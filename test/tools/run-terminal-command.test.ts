@@ -39,6 +39,31 @@ describe("run_terminal_command", () => {
     expect(refused(await stopped)).toMatch(/^Killed: the run was stopped/);
   });
 
+  test("the next command of the session starts where the last one ended; cwd wins and does not last", async () => {
+    await fixture.write("sub/dir/x", "");
+    await fixture.write("other/y", "");
+    expect(said(await run("cd sub"))).toBe("Exit code: 0\nWorking directory: sub\n[no output]");
+    expect(said(await run("cd dir; pwd"))).toBe(
+      "Exit code: 0\nWorking directory: sub/dir\n/workspace/sub/dir\n",
+    );
+    expect(said(await run("cd ..; ls", { cwd: "other" }))).toBe("Exit code: 0\nother\nsub\n");
+    expect(refused(await run("ls; false"))).toBe("Exit code: 1\nWorking directory: sub/dir\nx\n");
+    expect(said(await run("cd /workspace; pwd"))).toBe("Exit code: 0\n/workspace\n");
+    expect(said(await run("pwd"))).toBe("Exit code: 0\n/workspace\n");
+  });
+
+  test("E2: a session never starts outside the workspace, nor in a directory that is gone", async () => {
+    await fixture.write("sub/x", "");
+    await run("cd sub");
+    expect(said(await run("cd /tmp"))).toMatch(/ended outside the workspace; the next one starts in the/);
+    expect(said(await run("pwd"))).toBe("Exit code: 0\n/workspace\n");
+    await run("cd sub");
+    expect(said(await run("rm -r /workspace/sub && touch /workspace/sub"))).toMatch(/^Exit code: 0/);
+    await expect(run("rm -rf *")).rejects.toThrow(/^Not run: the working directory sub is no longer there/);
+    expect(await fixture.text("sub")).toBe("");
+    expect(said(await run("pwd"))).toBe("Exit code: 0\n/workspace\n");
+  });
+
   test("runs where it is told to", async () => {
     await fixture.write("sub/x", "");
     expect(said(await run("pwd; ls", { cwd: "sub" }))).toBe("Exit code: 0\n/workspace/sub\nx\n");
