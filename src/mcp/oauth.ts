@@ -1,0 +1,246 @@
+/**
+ * OAuth for the MCP servers that ask for it: a person is sent to the authorization server and comes back with a code, which
+ * becomes tokens. Discovery, registration, PKCE and the resource indicator are the SDK's; what is kept, for whom and how
+ * long, and what is believed, is decided here.
+ */
+import {
+  auth,
+  discoverOAuthServerInfo,
+  extractWWWAuthenticateParams,
+  type OAuthDiscoveryState,
+} from "@modelcontextprotocol/sdk/client/auth.js";
+import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type { McpServer } from "../core/mcp.ts";
+import { AppError } from "../errors.ts";
+import { authFetch } from "./oauth-fetch.ts";
+import { BeginningFlow, type Callback, Exchange } from "./oauth-provider.ts";
+import { createState, type GivenClient, hashState, type Located, type OAuthRecord } from "./oauth-record.ts";
+import { granted, type OAuthTokenSource, type TokenHost } from "./oauth-tokens.ts";
+import { plainText } from "./plain-text.ts";
+
+/** How long a person has at the authorization server. */
+const FLOW_MS = 10 * 60_000;
+/** Characters shown of what a server says. */
+const QUOTE_LIMIT = 300;
+/** Asks a server for nothing, to hear what it wants. */
+const PROBE = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 0,
+  method: "initialize",
+  params: {
+    protocolVersion: "2025-11-25",
+    capabilities: {},
+    clientInfo: { name: "dragoman", version: "1.0.0" },
+  },
+});
+
+export interface BegunFlow {
+  authorizationUrl: string;
+  expiresAt: Date;
+}
+
+/** What comes back with a person. */
+export interface Returned {
+  state: string | undefined;
+  code: string | undefined;
+  /** The authorization server's name for itself (RFC 9207). */
+  issuer: string | undefined;
+  error: string | undefined;
+  errorDescription: string | undefined;
+}
+
+export class McpOAuth {
+  readonly #host: TokenHost;
+  readonly #tokens: OAuthTokenSource;
+
+  constructor(host: TokenHost, tokens: OAuthTokenSource) {
+    this.#host = host;
+    this.#tokens = tokens;
+  }
+
+  /** A client that is registered already is used from here on; null: we register ourselves. Tokens of another client go. */
+  async configure(server: McpServer, given: GivenClient | null): Promise<void> {
+    const { records } = this.#host;
+    this.#needKeeping();
+    await this.#tokens.exclusively(server, async () => {
+      const record = await records.read(server);
+      if (JSON.stringify(record.given ?? null) === JSON.stringify(given)) return;
+      await records.write(server, given ? { given } : {});
+    });
+  }
+
+  /** Begins a flow; one that was under way is over. Throws AppError. */
+  async start(located: Located, callback: Callback): Promise<BegunFlow> {
+    this.#needKeeping();
+    return this.#tokens.exclusively(located, async () => {
+      const { servers, records, now } = this.#host;
+      const server = await servers.get(located.owner, located.id);
+      if (!server) throw new AppError("not_found", "There is no saved MCP server with this id.");
+      const url = urlOf(server);
+      const record = await records.of(server);
+      const fetchFn = authFetch(this.#host, url);
+      const state = createState();
+      try {
+        const challenge = record.challenge ?? (await probe(url, fetchFn));
+        const discovery = await discover(url, challenge.resourceMetadataUrl, fetchFn);
+        const scope = scopeOf(record, challenge.scope, discovery);
+        const flow = new BeginningFlow({ record, ...callback, discovery, state });
+        await auth(flow, { serverUrl: url, fetchFn, ...(scope === undefined ? {} : { scope }) });
+        const { client, verifier, authorizationUrl } = flow;
+        if (!client || !authorizationUrl) throw new Error("it gives no address to authorize at");
+        checkScheme(authorizationUrl);
+        const expiresAt = now().getTime() + FLOW_MS;
+        const { redirectUri } = callback;
+        const stateHash = await hashState(state);
+        const under = { verifier, redirectUri, client, discovery, stateHash, expiresAt };
+        await records.write(server, { ...record, challenge, flow: under });
+        return { authorizationUrl: authorizationUrl.href, expiresAt: new Date(expiresAt) };
+      } catch (error) {
+        throw cannot(server, "cannot be authorized", error);
+      }
+    });
+  }
+
+  /**
+   * Ends the flow that a state belongs to: there are tokens for the server from here on. A state is good for one attempt, whatever
+   * becomes of it. Throws AppError `gone`, `forbidden` or `unreachable`.
+   */
+  async finish(returned: Returned): Promise<McpServer> {
+    const { servers, records, now } = this.#host;
+    const stateHash = returned.state === undefined ? "" : await hashState(returned.state);
+    const found = await servers.findByOAuthState(stateHash);
+    if (!found) throw stale();
+    return this.#tokens.exclusively(found, async () => {
+      const server = await servers.findByOAuthState(stateHash);
+      const { flow, ...record } = await records.of(server);
+      if (!server || !flow) throw stale();
+      await records.write(server, record);
+      if (now().getTime() >= flow.expiresAt) throw stale();
+      if (returned.error !== undefined || returned.code === undefined) throw refused(server, returned);
+      checkIssuer(server, flow.discovery, returned.issuer);
+      const { client, redirectUri, discovery, verifier } = flow;
+      const exchange = new Exchange({ client, redirectUri, discovery, verifier });
+      const url = urlOf(server);
+      try {
+        await auth(exchange, {
+          serverUrl: url,
+          authorizationCode: returned.code,
+          fetchFn: authFetch(this.#host, url),
+        });
+      } catch (error) {
+        throw cannot(server, "has not taken the authorization", error);
+      }
+      const tokens = exchange.tokensNow;
+      if (!tokens) throw cannot(server, "has not taken the authorization", new Error("it gave no tokens"));
+      const kept: OAuthRecord = { ...record, challenge: undefined, client, redirectUri, discovery };
+      await records.write(server, granted(kept, tokens, now()));
+      return server;
+    });
+  }
+
+  #needKeeping(): void {
+    if (this.#host.records.canKeep) return;
+    throw new AppError(
+      "unavailable",
+      "Authorizations cannot be kept: set SECRET_KEY on the server, at least 32 random characters.",
+    );
+  }
+}
+
+function urlOf({ url }: McpServer): string {
+  if (url !== null) return url;
+  throw new AppError(
+    "conflict",
+    "This server is a program of its own: it has no authorization to ask for. Give it what it needs in `env`.",
+  );
+}
+
+/** What the server asks for when nobody has noted it yet. */
+async function probe(url: string, fetchFn: FetchLike): Promise<NonNullable<OAuthRecord["challenge"]>> {
+  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const response = await fetchFn(url, { method: "POST", headers, body: PROBE });
+  const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response);
+  await response.body?.cancel();
+  return { resourceMetadataUrl: resourceMetadataUrl?.href, scope };
+}
+
+async function discover(
+  serverUrl: string,
+  resourceMetadataUrl: string | undefined,
+  fetchFn: FetchLike,
+): Promise<OAuthDiscoveryState> {
+  const where =
+    resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl: new URL(resourceMetadataUrl) };
+  const found = await discoverOAuthServerInfo(serverUrl, { ...where, fetchFn });
+  const issuer = found.authorizationServerMetadata?.issuer;
+  // RFC 8414, 3.3. Servers of 2025-03-26 name no authorization server that its name could be held against.
+  if (found.resourceMetadata && issuer !== undefined && !isSame(issuer, found.authorizationServerUrl))
+    throw new Error(`its authorization server ${found.authorizationServerUrl} calls itself ${issuer}`);
+  return { ...found, ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }) };
+}
+
+/**
+ * What the server asked for, beside what has been granted before; otherwise what it supports. `offline_access` joins where the
+ * authorization server knows it, since a refresh token is wanted.
+ */
+function scopeOf(
+  { given, tokens }: OAuthRecord,
+  asked: string | undefined,
+  { resourceMetadata, authorizationServerMetadata }: OAuthDiscoveryState,
+): string | undefined {
+  const wanted = asked ?? given?.scope ?? resourceMetadata?.scopes_supported?.join(" ") ?? "";
+  const scopes = new Set([...words(tokens?.scope), ...words(wanted)]);
+  const known = authorizationServerMetadata?.scopes_supported;
+  if (scopes.size > 0 && known?.includes("offline_access")) scopes.add("offline_access");
+  return scopes.size === 0 ? undefined : [...scopes].join(" ");
+}
+
+function words(text: string | undefined): string[] {
+  return text?.split(" ").filter((word) => word !== "") ?? [];
+}
+
+/** A person is sent there by a browser. */
+function checkScheme({ protocol }: URL): void {
+  if (protocol !== "https:" && protocol !== "http:")
+    throw new Error("the address to authorize at is no web address");
+}
+
+/** RFC 9207: an answer of another authorization server than the one that was asked. */
+function checkIssuer(server: McpServer, discovery: OAuthDiscoveryState, issuer: string | undefined): void {
+  const metadata = discovery.authorizationServerMetadata as
+    | { issuer: string; authorization_response_iss_parameter_supported?: boolean }
+    | undefined;
+  const missing = issuer === undefined && metadata?.authorization_response_iss_parameter_supported === true;
+  const other = issuer !== undefined && metadata !== undefined && issuer !== metadata.issuer;
+  if (missing || other)
+    throw new AppError(
+      "forbidden",
+      `The answer came from another authorization server than the one of ${server.name}. Nothing was kept.`,
+    );
+}
+
+/** But for a slash at the end, which parsed URLs have and written ones often have not. */
+function isSame(a: string, b: string): boolean {
+  return a.replace(/\/$/, "") === b.replace(/\/$/, "");
+}
+
+function stale(): AppError {
+  return new AppError(
+    "gone",
+    "This way back is not known, was used already, or took too long. Begin again with GET /api/mcp/oauth/{id}/start.",
+  );
+}
+
+function refused({ name }: McpServer, { error, errorDescription }: Returned): AppError {
+  const said = quote(errorDescription || error || "there is no code in its answer");
+  return new AppError("forbidden", `The authorization server of ${name} has refused: ${said}.`);
+}
+
+function cannot({ name }: McpServer, what: string, cause: unknown): AppError {
+  const said = quote(cause instanceof Error ? cause.message : String(cause));
+  return new AppError("unreachable", `The MCP server ${name} ${what}: ${said}.`, { cause });
+}
+
+function quote(text: string): string {
+  return plainText(text, QUOTE_LIMIT).replaceAll(/\s+/g, " ").trim().replace(/\.$/, "");
+}
