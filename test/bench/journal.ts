@@ -19,6 +19,7 @@ import { createServices } from "../../src/services.ts";
 import { openFileDatabase } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrations.ts";
 import { createStore } from "../../src/store/store.ts";
+import { noFetch } from "../no-fetch.ts";
 import { MIGRATIONS } from "../store/backends.ts";
 import { figure, type Line, ratio, table } from "./table.ts";
 
@@ -27,6 +28,8 @@ const TURNS = Number(args.turns);
 /** The kinds take turns, so that what the machine does meanwhile meets all of them. */
 const PORTIONS = 8;
 const WARM_UP = 300;
+/** One client alone, and as many as a service has that is not idle: their writes share transactions. */
+const AT_ONCE = [1, 16];
 /** Turns of a session that is kept. */
 const SESSION_LENGTH = 10;
 const TARGET_US = 150;
@@ -68,6 +71,7 @@ function createPlatform(): Platform {
   return {
     runtime: "node",
     files: (owner) => createVirtualWorkspace(store.files, owner),
+    fetch: noFetch,
     background(work) {
       const settled: Promise<unknown> = work.finally(() => pending.delete(settled));
       pending.add(settled);
@@ -98,9 +102,23 @@ const KINDS: Kind[] = [
   { path: "/api/chat", body: native, name: "native, new session" },
 ];
 
-async function turns(kind: Kind, from: number, count: number): Promise<number> {
+/** Microseconds of CPU for each turn. */
+async function turns(kind: Kind, from: number, count: number, atOnce: number): Promise<number> {
   const before = process.cpuUsage();
-  for (let turn = from; turn < from + count; turn++) {
+  const each = Math.ceil(count / atOnce);
+  await Promise.all(
+    Array.from({ length: atOnce }, (_, at) =>
+      inARow(kind, from + at * each, from + Math.min(count, (at + 1) * each)),
+    ),
+  );
+  // What was put off belongs to those who caused it.
+  while (pending.size > 0) await Promise.all(pending);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / count;
+}
+
+async function inARow(kind: Kind, from: number, end: number): Promise<void> {
+  for (let turn = from; turn < end; turn++) {
     const response = await app.request(`http://127.0.0.1:8000${kind.path}`, {
       method: "POST",
       headers: { "content-type": "application/json", ...kind.headers?.(turn) },
@@ -109,31 +127,31 @@ async function turns(kind: Kind, from: number, count: number): Promise<number> {
     const text = await response.text();
     if (response.status !== 200) throw new Error(`${kind.name}: ${response.status} ${text}`);
   }
-  // What was put off belongs to those who caused it.
-  while (pending.size > 0) await Promise.all(pending);
-  const { user, system } = process.cpuUsage(before);
-  return (user + system) / count;
 }
 
-const figures = KINDS.map((): number[] => []);
-for (const kind of KINDS) await turns(kind, 1_000_000, WARM_UP);
+const figures = AT_ONCE.map(() => KINDS.map((): number[] => []));
+for (const kind of KINDS) await turns(kind, 1_000_000, WARM_UP, 1);
+const count = Math.ceil(TURNS / PORTIONS);
 for (let portion = 0; portion < PORTIONS; portion++)
-  for (const [index, kind] of KINDS.entries()) {
-    const count = Math.ceil(TURNS / PORTIONS);
-    figures[index]?.push(await turns(kind, portion * count, count));
-  }
+  for (const [mode, atOnce] of AT_ONCE.entries())
+    for (const [index, kind] of KINDS.entries()) {
+      const from = (portion * AT_ONCE.length + mode) * count;
+      figures[mode]?.[index]?.push(await turns(kind, from, count, atOnce));
+    }
 
 const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-const [stateless = Number.NaN, ...kept] = figures.map(median);
-const lines: Line[] = [stateless, ...kept].map((cpu, index) => [
-  KINDS[index]?.name ?? "",
-  figure(cpu, "µs"),
-  index === 0 ? "" : figure(cpu - stateless, "µs"),
-  index === 0 ? "" : ratio(cpu, stateless),
-]);
-process.stdout.write(
-  `${table(["a plain turn, CPU", "whole", "over stateless", "ratio"], lines)}\ntarget: ${TARGET_US} µs over stateless\n`,
-);
+for (const [mode, atOnce] of AT_ONCE.entries()) {
+  const [stateless = Number.NaN, ...kept] = (figures[mode] ?? []).map(median);
+  const lines: Line[] = [stateless, ...kept].map((cpu, index) => [
+    KINDS[index]?.name ?? "",
+    figure(cpu, "µs"),
+    index === 0 ? "" : figure(cpu - stateless, "µs"),
+    index === 0 ? "" : ratio(cpu, stateless),
+  ]);
+  const heading = `a plain turn, CPU, ${atOnce} at once`;
+  process.stdout.write(`${table([heading, "whole", "over stateless", "ratio"], lines)}\n`);
+}
+process.stdout.write(`target: ${TARGET_US} µs over stateless\n`);
 await services.close();
 await store.close();
 rmSync(folder, { recursive: true, force: true });
