@@ -5,16 +5,26 @@ import { chatRoutes } from "./http/chat.ts";
 import { countTokens } from "./http/count-tokens.ts";
 import { docsRoutes } from "./http/docs.ts";
 import type { AppEnv } from "./http/env.ts";
+import { fileRoutes } from "./http/files.ts";
 import { frontDoor } from "./http/front-doors.ts";
 import { guard } from "./http/guard.ts";
 import { healthRoutes } from "./http/health.ts";
 import { idempotency } from "./http/idempotency.ts";
+import { uploadAsked } from "./http/images.ts";
+import { mcpRoutes } from "./http/mcp.ts";
+import { clientMetadataRoutes, mcpOAuthRoutes } from "./http/mcp-oauth.ts";
+import { mcpServerRoutes } from "./http/mcp-server.ts";
+import { memoryRoutes } from "./http/memory.ts";
 import { modelRoutes } from "./http/models.ts";
-import { errorResponse } from "./http/problem.ts";
+import { noteRoutes } from "./http/notes.ts";
+import { refuseOwnAgent } from "./http/own-agent.ts";
+import { errorResponse, MCP_PATH } from "./http/problem.ts";
 import { createQuota, quota } from "./http/quota.ts";
 import { requestLog } from "./http/request-log.ts";
 import { runRoutes } from "./http/runs.ts";
 import { messageRoutes, sessionRoutes } from "./http/sessions.ts";
+import { audioSpeech, speechRoutes } from "./http/speech.ts";
+import { toolRoutes } from "./http/tools.ts";
 import { anthropicMessages } from "./protocols/anthropic-messages.ts";
 import { openaiChat } from "./protocols/openai-chat.ts";
 import type { Services } from "./services.ts";
@@ -25,8 +35,10 @@ const DOORS = ["/v1", "/openai/v1", "/v1/v1"];
 export function createApp(services: Services): Hono<AppEnv> {
   const { config, platform } = services;
   const app = new Hono<AppEnv>();
-  app.use(requestLog(platform.log));
-  app.use(guard(config.access, { secret: platform.secret, redaction: platform.redaction }));
+  app.use(requestLog(platform.log, services.metrics));
+  const { imageLinks } = services;
+  app.use(guard(config.access, { secret: platform.secret, redaction: platform.redaction, imageLinks }));
+  app.use(refuseOwnAgent(services.mcp.callerMark));
   app.route("/", healthRoutes(services));
   app.route("/", docsRoutes());
 
@@ -39,14 +51,31 @@ export function createApp(services: Services): Hono<AppEnv> {
   app.route("/api/runs", runRoutes(services));
   app.route("/api/sessions", sessionRoutes(services));
   app.route("/api/messages", messageRoutes(services));
+  app.route("/api/files", fileRoutes(services));
+  app.use("/api/memory", once);
+  app.route("/api/memory", memoryRoutes(services));
+  app.use("/api/notes", once);
+  app.use("/api/notes/upload", idempotency(services, uploadAsked(services)));
+  app.route("/api/notes", noteRoutes(services));
+  app.route("/api/tools", toolRoutes(services));
+  app.route("/api/tts", speechRoutes(services));
+  app.use("/api/mcp/connect", once);
+  app.route("/api/mcp", mcpRoutes(services));
+  app.route("/api/mcp/oauth", mcpOAuthRoutes(services));
+  app.route("/", clientMetadataRoutes(services));
+
+  app.use(MCP_PATH, limited);
+  app.route(MCP_PATH, mcpServerRoutes(services, limits));
 
   const chat = frontDoor(openaiChat, services, limits);
   const messages = frontDoor(anthropicMessages, services, limits);
   const count = countTokens(services);
+  const speech = audioSpeech(services);
   for (const base of DOORS) {
     app.post(`${base}/chat/completions`, chat);
     app.post(`${base}/messages`, messages);
     app.post(`${base}/messages/count_tokens`, count);
+    app.post(`${base}/audio/speech`, speech);
     app.route(`${base}/models`, modelRoutes(services));
   }
 

@@ -2,7 +2,7 @@
 import { isLoopback } from "./core/loopback.ts";
 import { PROVIDERS, type ProviderName } from "./core/message.ts";
 import { PolicyFile } from "./core/policy.ts";
-import { type AccessToken, readSettings, type Values } from "./settings.ts";
+import { type AccessToken, readSettings, SEARCH_PROVIDERS, type Values } from "./settings.ts";
 
 export type Runtime = "node" | "bun" | "workerd";
 
@@ -13,6 +13,14 @@ export interface ProviderConfig {
   baseUrl?: string | undefined;
   /** The default model. */
   model: string;
+}
+
+export interface EmbeddingConfig {
+  provider: "openai" | "gemini";
+  model: string;
+  /** `none` for a server that asks for no key. */
+  apiKey: string;
+  baseUrl?: string | undefined;
 }
 
 export interface AccessConfig {
@@ -35,7 +43,9 @@ export interface Config {
   /** `url` absent: the file in `dataDir`. */
   database: { url?: string | undefined; authToken?: string | undefined };
   log: { level: Values["LOG_LEVEL"]; format?: "json" | "pretty" | undefined };
-  terminal: "host" | "virtual" | "off";
+  terminal: "host" | "sandbox" | "virtual" | "off";
+  /** Domains that commands in the sandbox may reach. */
+  sandboxNetwork: readonly string[];
   providers: Readonly<Record<ProviderName, ProviderConfig>>;
   models: {
     strictKeyPrefix: boolean;
@@ -45,11 +55,36 @@ export interface Config {
   /** Mode and rules; `source` is the file they came from. */
   approval: PolicyFile & { source?: string | undefined };
   access: AccessConfig;
+  /** The origin at which browsers reach the service; absent: as each request has it. */
+  publicUrl?: string | undefined;
+  /** `stdio`: callers may have programs started. Milliseconds. */
+  mcp: { stdio: boolean; connectMs: number; callMs: number };
+  /** Entries of FETCH_ALLOW: hosts, `host:port`, ranges. */
+  fetch: { allow: readonly string[] };
+  /** Where `search_web` looks, and what the operator has set for each engine. */
+  search: {
+    provider: (typeof SEARCH_PROVIDERS)[number];
+    accounts: Readonly<
+      Record<(typeof SEARCH_PROVIDERS)[number], { apiKey?: string | undefined; baseUrl?: string | undefined }>
+    >;
+  };
+  /** Where the images of notes are kept; absent: in the database. */
+  bucket?: BucketConfig | undefined;
   /** Milliseconds. */
   upstream: { firstByteMs: number; idleMs: number; retries: number };
   run: { maxSteps: number; timeoutMs: number; tokenBudget: number };
   /** Milliseconds. */
   sessions: { waitMs: number; leaseMs: number };
+  /** The models that speak where none is named. */
+  speech: Readonly<Record<Exclude<ProviderName, "anthropic">, string>>;
+  memory: {
+    /** Of a prompt; 0 is none. */
+    recallTokens: number;
+    /** Absent: nothing is extracted. Milliseconds, and tokens of one look. */
+    extraction?: { idleMs: number; tokens: number } | undefined;
+    /** Absent: words alone are searched. */
+    embedding?: EmbeddingConfig | undefined;
+  };
   /** Callers may have their tools run unasked. */
   allowAutoApprove: boolean;
   /** Of one owner; 0 is no limit. */
@@ -58,6 +93,14 @@ export interface Config {
   body: { v1Limit: number; apiLimit: number; timeoutMs: number };
   /** Milliseconds. */
   shutdownGraceMs: number;
+}
+
+export interface BucketConfig {
+  endpoint: string;
+  bucket: string;
+  region: string;
+  accessKeyId: string;
+  secretAccessKey: string;
 }
 
 /** One or more settings are wrong: `problems` has a sentence for each, `message` all of them. */
@@ -82,6 +125,9 @@ export function parseConfig(env: Record<string, string | undefined>, options: Co
   const { values, problems } = readSettings(env);
   const approval = approvalOf(values.APPROVAL, options, problems);
   const access = accessOf(values, problems);
+  const search = searchOf(values, problems);
+  const bucket = bucketOf(values, problems);
+  const embedding = embeddingOf(values, problems);
   checkExposure(values, access, options.runtime, problems);
   if (problems.length > 0) throw new ConfigError(problems);
   return freeze({
@@ -93,6 +139,7 @@ export function parseConfig(env: Record<string, string | undefined>, options: Co
     database: { url: values.LIBSQL_URL, authToken: values.LIBSQL_AUTH_TOKEN },
     log: { level: values.LOG_LEVEL, format: values.LOG_FORMAT },
     terminal: values.TERMINAL ?? (options.runtime === "workerd" ? "virtual" : "host"),
+    sandboxNetwork: values.SANDBOX_NETWORK,
     providers: providersOf(values),
     models: {
       strictKeyPrefix: values.STRICT_KEY_PREFIX,
@@ -101,6 +148,15 @@ export function parseConfig(env: Record<string, string | undefined>, options: Co
     },
     approval,
     access,
+    publicUrl: values.PUBLIC_URL,
+    mcp: {
+      stdio: mayStartServers(values, options.runtime),
+      connectMs: values.MCP_CONNECT_TIMEOUT,
+      callMs: values.MCP_CALL_TIMEOUT,
+    },
+    fetch: { allow: values.FETCH_ALLOW },
+    search,
+    bucket,
     upstream: {
       firstByteMs: values.UPSTREAM_FIRST_BYTE_TIMEOUT,
       idleMs: values.UPSTREAM_IDLE_TIMEOUT,
@@ -112,6 +168,19 @@ export function parseConfig(env: Record<string, string | undefined>, options: Co
       tokenBudget: values.RUN_TOKEN_BUDGET,
     },
     sessions: { waitMs: values.SESSION_WAIT, leaseMs: values.RUN_LEASE },
+    speech: {
+      openai: values.OPENAI_TTS_MODEL,
+      groq: values.GROQ_TTS_MODEL,
+      gemini: values.GEMINI_TTS_MODEL,
+    },
+    memory: {
+      recallTokens: values.MEMORY_RECALL_TOKENS,
+      extraction:
+        values.MEMORY_EXTRACTION === "on"
+          ? { idleMs: values.MEMORY_EXTRACTION_IDLE, tokens: values.MEMORY_EXTRACTION_TOKENS }
+          : undefined,
+      embedding,
+    },
     allowAutoApprove: values.ALLOW_AUTO_APPROVE,
     quota: { requestsPerMinute: values.RATE_LIMIT, runs: values.MAX_RUNS },
     body: {
@@ -128,6 +197,10 @@ export function secretsOf(config: Config): string[] {
   const secrets = [config.database.authToken, config.access.secretKey];
   for (const provider of PROVIDERS) secrets.push(config.providers[provider].apiKey);
   for (const { token } of config.access.tokens) secrets.push(token);
+  for (const { apiKey } of Object.values(config.search.accounts)) secrets.push(apiKey);
+  secrets.push(config.bucket?.secretAccessKey);
+  const embedding = config.memory.embedding?.apiKey;
+  if (embedding !== NO_KEY) secrets.push(embedding);
   return secrets.filter((secret) => secret !== undefined);
 }
 
@@ -142,6 +215,76 @@ function providersOf(values: Values): Record<ProviderName, ProviderConfig> {
     };
   }
   return out as Record<ProviderName, ProviderConfig>;
+}
+
+/** Who may run any command here may start any server; but not everybody who has a key, since any text is one. */
+function mayStartServers({ MCP_STDIO, TERMINAL, AUTH }: Values, runtime: Runtime): boolean {
+  if (runtime === "workerd") return false;
+  return MCP_STDIO === undefined ? (TERMINAL ?? "host") === "host" && AUTH === undefined : MCP_STDIO === "on";
+}
+
+/** The engine that is named, otherwise the first that is configured, otherwise the one that takes no key. */
+function searchOf(values: Values, problems: string[]): Config["search"] {
+  const accounts: Config["search"]["accounts"] = {
+    tavily: { apiKey: values.TAVILY_API_KEY, baseUrl: values.TAVILY_BASE_URL },
+    brave: { apiKey: values.BRAVE_API_KEY, baseUrl: values.BRAVE_BASE_URL },
+    exa: { apiKey: values.EXA_API_KEY, baseUrl: values.EXA_BASE_URL },
+    searxng: { baseUrl: values.SEARXNG_URL },
+    duckduckgo: { baseUrl: values.DUCKDUCKGO_BASE_URL },
+  };
+  const isReady = (name: (typeof SEARCH_PROVIDERS)[number]) =>
+    name === "duckduckgo" || accounts[name][name === "searxng" ? "baseUrl" : "apiKey"] !== undefined;
+  const provider = values.SEARCH_PROVIDER ?? SEARCH_PROVIDERS.find(isReady) ?? "duckduckgo";
+  if (!isReady(provider)) {
+    const missing = provider === "searxng" ? "SEARXNG_URL" : `${provider.toUpperCase()}_API_KEY`;
+    problems.push(`SEARCH_PROVIDER=${provider} needs ${missing}: set it, or choose another.`);
+  }
+  return { provider, accounts };
+}
+
+/** All four or none: half of them would keep images where nobody expects them. */
+function bucketOf(values: Values, problems: string[]): BucketConfig | undefined {
+  const names = ["S3_ENDPOINT", "S3_BUCKET", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY"] as const;
+  const missing = names.filter((name) => values[name] === undefined);
+  const { S3_ENDPOINT, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_REGION } = values;
+  if (S3_ENDPOINT && S3_BUCKET && S3_ACCESS_KEY_ID && S3_SECRET_ACCESS_KEY)
+    return {
+      endpoint: S3_ENDPOINT,
+      bucket: S3_BUCKET,
+      region: S3_REGION,
+      accessKeyId: S3_ACCESS_KEY_ID,
+      secretAccessKey: S3_SECRET_ACCESS_KEY,
+    };
+  const wrong = problems.some((problem) => names.some((name) => problem.startsWith(`${name} `)));
+  if (missing.length < names.length && !wrong)
+    problems.push(`A bucket for images needs ${missing.join(" and ")} too: set them, or none of S3_*.`);
+  return undefined;
+}
+
+/** SDKs send some key or other. */
+const NO_KEY = "none";
+
+/** A key goes to the address that it belongs to: the provider's own is not sent to EMBEDDING_BASE_URL. */
+function embeddingOf(values: Values, problems: string[]): EmbeddingConfig | undefined {
+  const provider = values.EMBEDDING_PROVIDER;
+  if (provider === undefined) {
+    if (values.EMBEDDING_MODEL !== undefined || values.EMBEDDING_BASE_URL !== undefined)
+      problems.push(
+        "EMBEDDING_PROVIDER has to be set too: openai or gemini, whose protocol is spoken there.",
+      );
+    return undefined;
+  }
+  const [key, url, model] =
+    provider === "openai"
+      ? [values.OPENAI_API_KEY, values.OPENAI_BASE_URL, "text-embedding-3-small"]
+      : [values.GEMINI_API_KEY, values.GEMINI_BASE_URL, "gemini-embedding-001"];
+  const baseUrl = values.EMBEDDING_BASE_URL ?? url;
+  const apiKey = values.EMBEDDING_API_KEY ?? (values.EMBEDDING_BASE_URL === undefined ? key : undefined);
+  if (apiKey === undefined && baseUrl === undefined)
+    problems.push(
+      `EMBEDDING_API_KEY or ${provider.toUpperCase()}_API_KEY has to be set with EMBEDDING_PROVIDER=${provider}.`,
+    );
+  return { provider, model: values.EMBEDDING_MODEL ?? model, apiKey: apiKey ?? NO_KEY, baseUrl };
 }
 
 function approvalOf(word: string, options: ConfigOptions, problems: string[]): Config["approval"] {
@@ -197,7 +340,8 @@ function checkExposure(values: Values, access: AccessConfig, runtime: Runtime, p
     problems.push("SECRET_KEY has to be set on Workers with AUTH=key: at least 32 random characters.");
   if (values.LIBSQL_URL === undefined && !wrong.has("LIBSQL_URL"))
     problems.push("LIBSQL_URL has to be set on Workers: the URL of a libSQL server.");
-  if (values.TERMINAL === "host") problems.push("TERMINAL has to be virtual or off on Workers, not 'host'.");
+  if (values.TERMINAL === "host" || values.TERMINAL === "sandbox")
+    problems.push(`TERMINAL has to be virtual or off on Workers, not '${values.TERMINAL}'.`);
 }
 
 function freeze<T extends object>(value: T): T {

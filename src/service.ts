@@ -23,7 +23,7 @@ export const service: Service = {
     const services = createServices(config, platform, store);
     const app = createApp(services);
     const handle = (request: Request, connection: Connection) => app.fetch(request, connection);
-    return Object.assign(handle, { tick: () => services.runs.recover(), close: () => services.close() });
+    return Object.assign(handle, { tick: () => services.tick(), close: () => services.close() });
   },
 };
 

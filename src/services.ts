@@ -3,13 +3,36 @@ import { createKeyVault } from "./agent/key-vault.ts";
 import { LiveRuns } from "./agent/live-runs.ts";
 import type { AgentServices } from "./agent/turn.ts";
 import type { Config } from "./config.ts";
+import type { MemoryVault } from "./core/memory.ts";
+import { Metrics } from "./core/metrics.ts";
 import type { ModelRegistry } from "./core/model.ts";
+import type { Images } from "./core/notes.ts";
 import type { Platform } from "./core/platform.ts";
 import type { Redaction } from "./core/redaction.ts";
-import type { Store } from "./core/store.ts";
+import type { Speaker, Speakers } from "./core/speech.ts";
+import type { Store, UsageLog } from "./core/store.ts";
+import type { Tool, Toolbox } from "./core/tool.ts";
+import { createImages } from "./knowledge/images.ts";
+import { createBucket } from "./knowledge/images-bucket.ts";
+import { createImageLinks, type ImageLinks } from "./knowledge/images-links.ts";
+import { createMemoryService, type MemoryService } from "./knowledge/memory-service.ts";
+import { SpeechDesk } from "./knowledge/speech.ts";
+import { createEmbeddedSpeaker } from "./knowledge/speech-embedded.ts";
+import { Authorizations } from "./mcp/authorizations.ts";
+import { McpConnections } from "./mcp/connections.ts";
+import { mcpHost, trustsCallers } from "./mcp/host.ts";
 import { RunFrames } from "./protocols/run-frames.ts";
+import { createEmbedder } from "./providers/embeddings.ts";
 import { createModelRegistry } from "./providers/registry.ts";
-import { tools } from "./tools/registry.ts";
+import { createSpeakers } from "./providers/speech.ts";
+import { BackgroundCommands } from "./tools/background-commands.ts";
+import { createForget } from "./tools/forget.ts";
+import { createReadNote } from "./tools/read-note.ts";
+import { createRecall } from "./tools/recall.ts";
+import { createTools } from "./tools/registry.ts";
+import { createRemember } from "./tools/remember.ts";
+import { createSearchNotes } from "./tools/search-notes.ts";
+import { createWriteNote } from "./tools/write-note.ts";
 
 export interface Services {
   config: Config;
@@ -18,22 +41,43 @@ export interface Services {
   models: ModelRegistry;
   agent: AgentServices;
   runs: LiveRuns;
-  /** Stops looking after runs, and gives up those that are not finished. The store stays open. */
+  metrics: Metrics;
+  memory: MemoryVault;
+  images: Images;
+  imageLinks: ImageLinks;
+  speech: SpeechServices;
+  /** Commands that go on beside the agent's turns, in this process. */
+  commands: BackgroundCommands;
+  /** The MCP servers of all owners. */
+  mcp: McpConnections;
+  mcpAuthorizations: Authorizations;
+  /** What has to be done again and again: runs that others have left. Another may be at it at the same time. */
+  tick(): Promise<void>;
+  /** Stops looking after things, and gives up those that are not finished. The store stays open. */
   close(): Promise<void>;
+}
+
+export interface SpeechServices {
+  desk: SpeechDesk;
+  speakers: Speakers;
+  /** Absent where the platform has no voice. */
+  embedded?: Speaker | undefined;
 }
 
 export interface ServiceParts {
   models?: ModelRegistry;
-  tools?: AgentServices["tools"];
+  tools?: readonly Tool[];
 }
 
 /** `parts`: in place of those that the configuration says. */
 export function createServices(
   config: Config,
   platform: Platform,
-  store: Store,
+  database: Store,
   parts: ServiceParts = {},
 ): Services {
+  const metrics = new Metrics();
+  const store: Store = { ...database, usage: counted(database.usage, metrics) };
   const registry =
     parts.models ??
     createModelRegistry({
@@ -42,29 +86,122 @@ export function createServices(
       strictKeys: config.models.strictKeyPrefix,
     });
   const models = platform.redaction ? watched(registry, platform.redaction) : registry;
+  const commands = new BackgroundCommands();
+  const images = imagesOf(config, platform, store);
+  const imageLinks = createImageLinks(platform.secret);
+  const vault = vaultOf(platform.secret, "provider keys");
+  const memory = memoryOf(config, platform, store, models, vault);
+  const own = parts.tools ?? [
+    ...createTools(config, commands),
+    ...memoryTools(memory.vault),
+    ...noteTools(store, images),
+  ];
+  const mcpVault = vaultOf(platform.secret, "MCP servers");
+  const mcpAuthorizations = new Authorizations({
+    ...{ servers: store.mcp, vault: mcpVault, fetch: platform.fetch, trusted: trustsCallers(config) },
+    callerMark: () => mcp.callerMark,
+    now: () => platform.now(),
+    hold: (secret) => platform.redaction?.hold(secret),
+  });
+  const mcp: McpConnections = new McpConnections(
+    mcpHost({ config, platform, store, vault: mcpVault, authorizations: mcpAuthorizations }),
+  );
+  const tools: Toolbox = {
+    of(owner) {
+      const theirs = mcp.of(owner);
+      return theirs instanceof Promise ? theirs.then((all) => joined(own, all)) : joined(own, theirs);
+    },
+  };
   const agent: AgentServices = {
     platform,
     store,
     models,
-    tools: parts.tools ?? tools,
+    tools,
     approval: config.approval,
     limits: config.run,
     windows: config.models.contextWindows,
-    vault: platform.secret === undefined ? undefined : createKeyVault(platform.secret),
+    vault,
+    recall: memory.recall,
+    noteTurn: memory.noteTurn,
     holder: crypto.randomUUID(),
     leaseMs: config.sessions.leaseMs,
     patienceMs: config.sessions.waitMs,
+    onStop: (owner, runId) => commands.endRun(owner, runId),
     encoder: (run) => new RunFrames(run),
   };
   const runs = new LiveRuns(agent);
-  const stop = lookAfter(runs, config, platform);
+  metrics.gauge({ name: "dragoman_runs_active", help: "Runs under way here.", read: () => runs.active });
+  const speech = speechOf(config, platform);
+  const texts = () => speech.desk.active;
+  metrics.gauge({ name: "dragoman_speech_active", help: "Texts being spoken here.", read: texts });
+  const tick = async (): Promise<void> => {
+    await Promise.all([runs.recover(), mcp.tick(), memory.tick(), images.sweep()]);
+  };
+  const stop = lookAfter(tick, config, platform);
   return {
-    ...{ config, platform, store, models, agent, runs },
+    ...{ config, platform, store, models, agent, runs, metrics, commands, mcp, mcpAuthorizations, tick },
+    ...{ memory: memory.vault, images, imageLinks, speech },
     async close() {
       stop();
-      await runs.release();
+      memory.close();
+      await Promise.all([commands.close(), runs.release(), mcp.close(), platform.voice?.close()]);
     },
   };
+}
+
+function speechOf({ providers, speech, upstream }: Config, { voice }: Platform): SpeechServices {
+  return {
+    desk: new SpeechDesk(),
+    speakers: createSpeakers({ providers, models: speech, limits: upstream }),
+    embedded: voice && createEmbeddedSpeaker(voice),
+  };
+}
+
+/** Images are kept in the bucket where there is one; those that went into the database before stay there. */
+function imagesOf({ bucket }: Config, platform: Platform, store: Store): Images {
+  const { fetch, log } = platform;
+  const now = () => platform.now();
+  const chunks = store.imageChunks;
+  const s3 = bucket && createBucket({ ...bucket, fetch, now });
+  return createImages({ rows: store.images, blobs: s3 ? [s3, chunks] : [chunks], now, log });
+}
+
+function noteTools({ notes }: Store, images: Images): Tool[] {
+  return [createSearchNotes(notes), createReadNote(notes, images), createWriteNote(notes)];
+}
+
+function memoryOf(
+  config: Config,
+  platform: Platform,
+  store: Store,
+  models: ModelRegistry,
+  keys: ReturnType<typeof vaultOf>,
+): MemoryService {
+  const { embedding } = config.memory;
+  const embedder =
+    embedding && createEmbedder({ ...embedding, key: embedding.apiKey, retries: config.upstream.retries });
+  return createMemoryService({ config: config.memory, platform, store, models, keys, embedder });
+}
+
+function memoryTools(vault: MemoryVault): Tool[] {
+  return [createRemember(vault), createRecall(vault), createForget(vault)];
+}
+
+function vaultOf(secret: string | undefined, purpose: string) {
+  return secret === undefined ? undefined : createKeyVault(secret, purpose);
+}
+
+const joins = new WeakMap<readonly Tool[], readonly Tool[]>();
+
+/** Our own and those of servers; the same list as long as both are. */
+function joined(own: readonly Tool[], theirs: readonly Tool[]): readonly Tool[] {
+  if (theirs.length === 0) return own;
+  let all = joins.get(theirs);
+  if (!all) {
+    all = [...own, ...theirs];
+    joins.set(theirs, all);
+  }
+  return all;
 }
 
 /** Every key that is used passes here, wherever it comes from: headers, bodies, jobs, runs that go on. */
@@ -81,15 +218,25 @@ function watched(registry: ModelRegistry, redaction: Redaction): ModelRegistry {
   };
 }
 
-/** Looks for runs that others have left, at once and again and again. On Workers nothing may run between requests. */
-function lookAfter(runs: LiveRuns, config: Config, platform: Platform): () => void {
+function counted(usage: UsageLog, metrics: Metrics): UsageLog {
+  return {
+    record(row) {
+      metrics.run(row);
+      usage.record(row);
+    },
+    flush: () => usage.flush(),
+  };
+}
+
+/** Ticks at once and again and again. On Workers nothing may run between requests. */
+function lookAfter(tick: () => Promise<void>, config: Config, platform: Platform): () => void {
   if (platform.runtime === "workerd") return () => {};
   let busy = false;
   const look = async (): Promise<void> => {
     if (busy) return;
     busy = true;
     try {
-      await runs.recover();
+      await tick();
     } finally {
       busy = false;
     }

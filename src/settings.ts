@@ -3,6 +3,7 @@
  * environment through this table, and the table in the README is this one.
  */
 import * as z from "zod";
+import { parseAllowed } from "./core/egress.ts";
 import { PROVIDERS, type ProviderName } from "./core/message.ts";
 
 /** What a setting is and how its text becomes a value. */
@@ -121,8 +122,64 @@ function origin(item: string): string | null {
   return URL.canParse(lower) ? new URL(lower).origin : null;
 }
 
+/** A name of the public kind: what this machine calls itself would lead back to this service. */
+function domain(item: string): string | null {
+  const match =
+    /^(\*\.)?(?:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9](:\d{1,5})?$/i.exec(item);
+  return match && !/\.(localhost|localdomain)(:|$)/i.test(item) ? item.toLowerCase() : null;
+}
+
 function httpUrl(value: string): boolean {
   return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol);
+}
+
+/** Search engines, in the order in which they are taken where several are configured. */
+export const SEARCH_PROVIDERS = ["tavily", "brave", "exa", "searxng", "duckduckgo"] as const;
+
+/** An address that requests are sent to, without a slash at the end. A password in it could not be kept. */
+function address(description: string, byDefault: string): Setting<string | undefined> {
+  return {
+    default: byDefault,
+    description,
+    allowed: "an http or https URL without a user name, query or fragment",
+    parse: z
+      .string()
+      .refine((value) => httpUrl(value) && /^[^?#@]+$/.test(value))
+      .transform((url) => url.replace(/\/+$/, "")),
+    fallback: undefined,
+  };
+}
+
+function searchKey(engine: string): Setting<string | undefined> {
+  return {
+    default: "none",
+    description: `The operator's key for searching with ${engine}.`,
+    allowed: "a key without blanks",
+    secret: true,
+    parse: z.string().regex(/^\S+$/),
+    fallback: undefined,
+  };
+}
+
+function bucketKey(description: string): Setting<string | undefined> {
+  return {
+    default: "none",
+    description,
+    allowed: "a key without blanks",
+    secret: true,
+    parse: z.string().regex(/^\S+$/),
+    fallback: undefined,
+  };
+}
+
+function speechModel(vendor: string, model: string): Setting<string> {
+  return {
+    default: model,
+    description: `The model that speaks when ${vendor} is asked to and none is named.`,
+    allowed: "a model id",
+    parse: text,
+    fallback: model,
+  };
 }
 
 /** Names and default models. The models are the current general ones of each vendor. */
@@ -228,14 +285,45 @@ export const SETTINGS_TABLE = {
     ...choice(["json", "pretty"]),
     fallback: undefined,
   }),
-  TERMINAL: setting<"host" | "virtual" | "off" | undefined>({
+  TERMINAL: setting<"host" | "sandbox" | "virtual" | "off" | undefined>({
     default: "`host`; on Workers `virtual`",
     description:
-      "The agent's shell: `host` is the machine's, `virtual` a bash over files kept in the database, `off` none.",
-    ...choice(["host", "virtual", "off"]),
+      "The agent's shell: `host` is the machine's, `sandbox` the same kept in the workspace by the system, `virtual` a bash over files kept in the database, `off` none.",
+    ...choice(["host", "sandbox", "virtual", "off"]),
     fallback: undefined,
   }),
+  SANDBOX_NETWORK: setting<string[]>({
+    default: "none",
+    description:
+      "Domains that commands may reach with `TERMINAL=sandbox`: `api.example.org,*.example.net`, with or without a port.",
+    allowed: "domain names with commas between them, each with or without *. in front and a port behind",
+    parse: list(domain),
+    fallback: [],
+  }),
+  MCP_STDIO: setting<"on" | "off" | undefined>({
+    default: "`on` with `TERMINAL=host` and without `AUTH`, else `off`",
+    description: "`on` lets callers connect MCP servers that are programs of this machine. Not on Workers.",
+    ...choice(["on", "off"]),
+    fallback: undefined,
+  }),
+  MCP_CONNECT_TIMEOUT: duration(60, "How long an MCP server may take until it is connected."),
+  MCP_CALL_TIMEOUT: duration(60, "How long a tool of an MCP server may take between two signs of progress."),
   ...providerSettings(),
+  SEARCH_PROVIDER: setting<(typeof SEARCH_PROVIDERS)[number] | undefined>({
+    default: "the first that is configured, else `duckduckgo`",
+    description:
+      "Where `search_web` looks: `tavily`, `brave`, `exa`, `searxng`, or `duckduckgo`, which takes no key and may refuse.",
+    ...choice(SEARCH_PROVIDERS),
+    fallback: undefined,
+  }),
+  TAVILY_API_KEY: searchKey("Tavily"),
+  TAVILY_BASE_URL: address("Where searches with Tavily go.", "Tavily's own"),
+  BRAVE_API_KEY: searchKey("Brave Search"),
+  BRAVE_BASE_URL: address("Where searches with Brave go.", "Brave's own"),
+  EXA_API_KEY: searchKey("Exa"),
+  EXA_BASE_URL: address("Where searches with Exa go.", "Exa's own"),
+  SEARXNG_URL: address("A SearXNG to search with; its settings have to allow `json`.", "none"),
+  DUCKDUCKGO_BASE_URL: address("Where searches with DuckDuckGo go.", "`https://html.duckduckgo.com`"),
   STRICT_KEY_PREFIX: flag(
     "`1` refuses keys whose prefix belongs to no provider instead of sending them to Gemini.",
   ),
@@ -297,6 +385,26 @@ export const SETTINGS_TABLE = {
     ),
     fallback: [],
   }),
+  FETCH_ALLOW: setting<string[]>({
+    default: "none",
+    description:
+      "Private places that the agent, webhooks and watchdogs may reach: `localhost:11434,printer.local,10.1.0.0/16`.",
+    allowed:
+      "host names, addresses or CIDR ranges with commas between them, names and addresses with or without a port",
+    parse: list((item) => (parseAllowed(item) ? item.toLowerCase() : null)),
+    fallback: [],
+  }),
+  PUBLIC_URL: setting<string | undefined>({
+    default: "as each request has it",
+    description:
+      "Where browsers reach the service, for authorizations of MCP servers: `https://agent.example`.",
+    allowed: "an http or https origin, without a path",
+    parse: z
+      .string()
+      .refine((value) => httpUrl(value) && new URL(value).href === `${new URL(value).origin}/`)
+      .transform((value) => new URL(value).origin),
+    fallback: undefined,
+  }),
   CORS_ORIGINS: setting<string[]>({
     default: "none",
     description: "Web pages that may call the service from a browser: `https://chat.example`.",
@@ -332,6 +440,56 @@ export const SETTINGS_TABLE = {
     1_000_000,
     "Requests that one owner may send a minute to a process; 0 is any number.",
   ),
+  MEMORY_RECALL_TOKENS: number(
+    500,
+    0,
+    20_000,
+    "Tokens of a conversation's prompt that what is remembered of its user may have; 0 is none.",
+  ),
+  MEMORY_EXTRACTION: setting<"off" | "on">({
+    default: "off",
+    description:
+      "`on`: once a session has been idle, its model is asked what of the user's words is worth remembering.",
+    ...choice(["off", "on"]),
+    fallback: "off",
+  }),
+  MEMORY_EXTRACTION_IDLE: duration(300, "How long a session has to be idle for that.", 1),
+  MEMORY_EXTRACTION_TOKENS: number(4_000, 1_000, 200_000, "Tokens that one such look may cost, in and out."),
+  EMBEDDING_PROVIDER: setting<"openai" | "gemini" | undefined>({
+    default: "none",
+    description:
+      "Memories are searched by meaning too, with vectors of this provider: `openai` or `gemini`, or what imitates one.",
+    ...choice(["openai", "gemini"]),
+    fallback: undefined,
+  }),
+  EMBEDDING_MODEL: setting<string | undefined>({
+    default: "`text-embedding-3-small` or `gemini-embedding-001`",
+    description: "The model that makes them. Another one makes them anew, in the background.",
+    allowed: "a model id",
+    parse: text,
+    fallback: undefined,
+  }),
+  EMBEDDING_BASE_URL: setting<string | undefined>({
+    default: "the provider's",
+    description: "Where the requests for vectors go; with it no key of the provider's is used.",
+    allowed: "an http or https URL",
+    parse: z
+      .string()
+      .refine(httpUrl)
+      .transform((url) => url.replace(/\/+$/, "")),
+    fallback: undefined,
+  }),
+  EMBEDDING_API_KEY: setting<string | undefined>({
+    default: "the operator's key for the provider",
+    description: "The key for them.",
+    allowed: "a key without blanks",
+    secret: true,
+    parse: z.string().regex(/^\S+$/),
+    fallback: undefined,
+  }),
+  OPENAI_TTS_MODEL: speechModel("OpenAI", "gpt-4o-mini-tts"),
+  GROQ_TTS_MODEL: speechModel("Groq", "canopylabs/orpheus-v1-english"),
+  GEMINI_TTS_MODEL: speechModel("Gemini", "gemini-3.8-flash-tts"),
   UPSTREAM_FIRST_BYTE_TIMEOUT: duration(60, "How long a provider may take until its first byte."),
   UPSTREAM_IDLE_TIMEOUT: duration(120, "How long a provider may be silent between two bytes."),
   UPSTREAM_RETRIES: number(
@@ -340,6 +498,26 @@ export const SETTINGS_TABLE = {
     10,
     "How often a failed call to a provider is repeated, before its first byte.",
   ),
+  S3_ENDPOINT: address(
+    "An S3-compatible service that keeps the images of notes, instead of the database: `https://s3.eu-central-1.amazonaws.com`, or that of MinIO or R2.",
+    "none",
+  ),
+  S3_BUCKET: {
+    default: "none",
+    description: "The bucket for images.",
+    allowed: "the name of a bucket: 3 to 63 letters, digits, dots, hyphens and underscores",
+    parse: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]$/),
+    fallback: undefined as string | undefined,
+  },
+  S3_REGION: {
+    default: "us-east-1",
+    description: "The region of the bucket; `auto` for R2.",
+    allowed: "a name of letters, digits and hyphens",
+    parse: z.string().regex(/^[a-z0-9-]{1,64}$/),
+    fallback: "us-east-1",
+  },
+  S3_ACCESS_KEY_ID: bucketKey("Who the service is to the bucket."),
+  S3_SECRET_ACCESS_KEY: bucketKey("The secret that requests to the bucket are signed with."),
   V1_BODY_LIMIT: number(32 * MIB, 1024, 1024 * MIB, "Largest request body on `/v1`. Bytes."),
   API_BODY_LIMIT: number(MIB, 1024, 1024 * MIB, "Largest request body on `/api`. Bytes."),
   BODY_TIMEOUT: duration(30, "Head start of a request body, which then has to come at 16 KiB a second."),

@@ -28,9 +28,17 @@ export async function readJson(request: Request, limits: BodyLimits): Promise<un
   const bytes =
     announced !== null && announced <= ONE_PIECE
       ? await readWhole(request, announced, limits)
-      : await readPieces(request, limits);
+      : await readJsonPieces(request, limits);
   if (bytes.length === 0) throw new AppError("invalid_request", "The body is empty: send a JSON object.");
   return parse(bytes);
+}
+
+/**
+ * The bytes of a body of another kind, uncompressed. Throws AppError 415, 413 and 408 as {@link readJson} does; the content
+ * type is the caller's to look at.
+ */
+export function readBytes(request: Request, limits: BodyLimits): Promise<Uint8Array> {
+  return readPieces(request, limits, () => {});
 }
 
 function checkHeaders(headers: Headers): void {
@@ -40,6 +48,10 @@ function checkHeaders(headers: Headers): void {
       "unsupported_media_type",
       `The content type has to be application/json in UTF-8, ${type === null ? "and the request has none" : `not '${type.slice(0, 100)}'`}.`,
     );
+  checkEncoding(headers);
+}
+
+function checkEncoding(headers: Headers): void {
   const encoding = headers.get("content-encoding");
   if (encoding !== null && encoding.toLowerCase() !== "identity")
     throw new AppError(
@@ -85,30 +97,54 @@ async function readWhole(request: Request, announced: number, limits: BodyLimits
   }
 }
 
-async function readPieces(request: Request, limits: BodyLimits): Promise<Uint8Array> {
-  if (request.body === null) return new Uint8Array(0);
-  const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
-  const clock = new BodyClock(limits.timeoutMs);
+function readJsonPieces(request: Request, limits: BodyLimits): Promise<Uint8Array> {
   const depth = new DepthCheck();
+  return readPieces(request, limits, (bytes) => depth.push(bytes));
+}
+
+async function readPieces(
+  request: Request,
+  limits: BodyLimits,
+  look: (bytes: Uint8Array) => void,
+): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
+  for await (const piece of streamBytes(request, limits)) {
+    look(piece);
+    length += piece.length;
+    pieces.push(piece);
+  }
+  return join(pieces, length);
+}
+
+/** The pieces of a body as they arrive, for bodies that are never whole. Throws AppError 415, 413 and 408 as {@link readJson} does. */
+export async function* streamBytes(
+  request: Request,
+  limits: BodyLimits,
+): AsyncGenerator<Uint8Array, void, void> {
+  checkEncoding(request.headers);
+  const announced = announcedLength(request.headers);
+  if (announced !== null && announced > limits.limit) throw tooLarge(limits.limit);
+  if (request.body === null) return;
+  const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
+  const clock = new BodyClock(limits.timeoutMs);
+  let whole = false;
   try {
     for (;;) {
       const { done, value } = await Promise.race([reader.read(), clock.late]);
-      if (done) break;
-      length += value.length;
-      if (length > limits.limit) throw tooLarge(limits.limit);
-      depth.push(value);
-      clock.received = length;
-      pieces.push(value);
+      whole = done;
+      if (done) return;
+      clock.received += value.length;
+      if (clock.received > limits.limit) throw tooLarge(limits.limit);
+      yield value;
     }
   } catch (error) {
-    reader.cancel().catch(() => {});
     throw ended(error);
   } finally {
     clock.stop();
+    // Nobody wants the rest of it.
+    if (!whole) reader.cancel().catch(() => {});
   }
-  return join(pieces, length);
 }
 
 function join(pieces: Uint8Array[], length: number): Uint8Array {

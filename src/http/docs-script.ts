@@ -80,8 +80,15 @@ function curl(verb, path, operation, body) {
     credential(operation),
     body && "-H 'Content-Type: application/json'",
     body && "-d " + quoted(JSON.stringify(body, null, 2)),
+    upload(operation),
   ];
   return parts.filter(Boolean).join(" \\\n  ");
+}
+
+function upload(operation) {
+  const [type, content] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
+  if (type === "multipart/form-data") return Object.keys(content.schema.properties).map((name) => "-F " + name + "=@" + name).join(" ");
+  return type && type !== "application/json" && "-H 'Content-Type: " + type + "' --data-binary @file";
 }
 
 function requestSamples(verb, path, operation) {
@@ -139,7 +146,7 @@ function drawOperation(verb, path, operation) {
   const id = operation.operationId;
   const parameters = (place) =>
     (operation.parameters || []).filter((each) => each.in === place).map((each) => field(each.name, each.schema, each.required, each.description));
-  const body = operation.requestBody && operation.requestBody.content["application/json"].schema;
+  const body = operation.requestBody && (operation.requestBody.content["application/json"] || {}).schema;
   const errors = statuses(operation.responses, true);
   return el(
     "article",

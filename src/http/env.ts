@@ -17,6 +17,10 @@ export interface Variables {
   providerKey: string | undefined;
   /** Knows the keys that no error body may show. */
   redaction?: Redaction | undefined;
+  /** The image whose signed address this is, shown by somebody who has not said who they are. */
+  imageLink?: string | undefined;
+  /** The file of an upload, once it has been read. */
+  upload?: Uint8Array<ArrayBuffer> | undefined;
   /** Set by a route that has started a run, for the log. */
   runId?: string | undefined;
   /** Set where nothing has been done although a run had begun: the same request may be sent again. */

@@ -8,12 +8,16 @@ import { createId } from "../core/id.ts";
 import { isLoopback } from "../core/loopback.ts";
 import type { Redaction } from "../core/redaction.ts";
 import { AppError } from "../errors.ts";
-import { type AccessOptions, createAccess, type Identity } from "./access.ts";
+import { IMAGES_PATH, type ImageLinks } from "../knowledge/images-links.ts";
+import { type AccessOptions, createAccess, type Identity, shownKey } from "./access.ts";
 import type { AppEnv } from "./env.ts";
 import { doorOf, errorResponse } from "./problem.ts";
 
 /** Paths that say nothing about anybody and need nobody's token. */
-const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/docs"]);
+const PUBLIC = new Set(["/healthz", "/readyz", "/openapi.json", "/docs", "/client-metadata.json"]);
+
+/** Where a browser comes back to from an authorization server. */
+export const OAUTH_CALLBACK = "/api/mcp/oauth/callback";
 
 /** Paths that an agent's commands may ask for: they do nothing and show nothing. */
 const PROBES = new Set(["/healthz", "/readyz"]);
@@ -21,7 +25,7 @@ const PROBES = new Set(["/healthz", "/readyz"]);
 /** How long a browser may remember what a preflight said. Seconds. */
 const PREFLIGHT_AGE = "600";
 const EXPOSED =
-  "x-request-id, request-id, x-run-id, x-session-id, x-upstream-model, x-estimated, retry-after, idempotency-replayed";
+  "x-request-id, request-id, x-run-id, x-session-id, x-upstream-model, x-estimated, retry-after, idempotency-replayed, etag";
 
 /** The mark of a request id that a client or a proxy brings along: short, and fit for a log line and a header. */
 const REQUEST_ID = /^[A-Za-z0-9._:-]{8,128}$/;
@@ -29,11 +33,13 @@ const REQUEST_ID = /^[A-Za-z0-9._:-]{8,128}$/;
 export interface GuardOptions extends AccessOptions {
   /** Gets to know the keys that headers carry. */
   redaction?: Redaction | undefined;
+  /** Knows the addresses of images that need no token. */
+  imageLinks?: ImageLinks | undefined;
 }
 
 export function guard(config: AccessConfig, options: GuardOptions = {}): MiddlewareHandler<AppEnv> {
   const access = createAccess(config, options);
-  const { redaction } = options;
+  const { redaction, imageLinks } = options;
   const hosts = new Set(config.allowedHosts);
   const origins = new Set(config.corsOrigins);
 
@@ -49,13 +55,14 @@ export function guard(config: AccessConfig, options: GuardOptions = {}): Middlew
     let response: Response | null = null;
     try {
       if (config.mode === "open") checkHost(headers.get("host"), request.url, hosts);
-      if (cors === null) checkOrigin(origin, headers, request.url);
+      if (cors === null && !isReturn(request, c.req.path)) checkOrigin(origin, headers, request.url);
       checkPath(request.url);
       if (c.env?.startedByAgent && !PROBES.has(c.req.path) && (await c.env.startedByAgent()))
         throw ownCommand();
       if (cors !== null && isPreflight(request)) response = preflight(headers);
       else {
-        const identity = await identify();
+        const link = linked();
+        const identity = (link && (await link)) ?? (await identify());
         c.set("owner", identity.owner);
         c.set("providerKey", identity.providerKey);
         if (identity.providerKey !== undefined) redaction?.hold(identity.providerKey);
@@ -67,8 +74,25 @@ export function guard(config: AccessConfig, options: GuardOptions = {}): Middlew
     else await next();
     finish();
 
+    /** Who shows an image's signed address, and not who they are, may see that image: an `<img>` can send no token. */
+    function linked(): Promise<Identity | null> | null {
+      if (config.mode === "open" || !imageLinks || !c.req.path.startsWith(IMAGES_PATH)) return null;
+      const signature = c.req.query("signature");
+      if (signature === undefined || shownKey(headers) !== undefined) return null;
+      if (request.method !== "GET" && request.method !== "HEAD") return null;
+      return imageLinks.verify(c.req.path, signature).then((id) => {
+        if (id === null) return null;
+        c.set("imageLink", id);
+        // Nobody's name: it owns nothing, and counts for itself.
+        return { owner: `link ${id}`, providerKey: undefined };
+      });
+    }
+
     function identify(): Identity | Promise<Identity> {
       if (PUBLIC.has(c.req.path)) return { owner: "local", providerKey: undefined };
+      // A browser that comes back has no token; who it acts for is in its state. It owns nothing, and counts for itself.
+      if (c.req.path === OAUTH_CALLBACK && request.method === "GET")
+        return { owner: "a returning browser", providerKey: undefined };
       return access({
         headers,
         v1: doorOf(c.req.path) !== "api",
@@ -87,6 +111,21 @@ export function guard(config: AccessConfig, options: GuardOptions = {}): Middlew
       if (origins.size > 0) out.append("vary", "origin");
     }
   };
+}
+
+/**
+ * An authorization server sends a person's browser back here, from its own site to ours: the one navigation across sites that
+ * is meant to be. What it may do is in its single-use state, which no page can know. Fetches, images and frames of pages stay
+ * outside.
+ */
+function isReturn({ method, headers }: Request, path: string): boolean {
+  return (
+    path === OAUTH_CALLBACK &&
+    method === "GET" &&
+    headers.get("origin") === null &&
+    headers.get("sec-fetch-mode") === "navigate" &&
+    headers.get("sec-fetch-dest") === "document"
+  );
 }
 
 /** In open mode a command could otherwise approve the calls of its own run (P4). */

@@ -1,4 +1,7 @@
-/** `/healthz`: the process answers. `/readyz`: so does all that it needs. Neither says anything that is not for everybody. */
+/**
+ * `/healthz`: the process answers. `/readyz`: so does all that it needs. Neither says anything that is not for everybody.
+ * `/metrics` counts what goes on; who reads it needs a token where there are any.
+ */
 import { Hono } from "hono";
 import type { Log } from "../core/platform.ts";
 import type { Services } from "../services.ts";
@@ -7,10 +10,12 @@ import type { AppEnv } from "./env.ts";
 /** A check that has not ended by then has failed. Milliseconds. */
 const CHECK_WAIT_MS = 2_000;
 
+const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
 /** By name: resolves when that part works, throws when it does not. */
 type Checks = Record<string, () => Promise<void>>;
 
-export function healthRoutes({ store, platform }: Services): Hono<AppEnv> {
+export function healthRoutes({ store, platform, metrics }: Services): Hono<AppEnv> {
   const checks: Checks = { database: () => store.ping() };
   const app = new Hono<AppEnv>();
   app.get("/healthz", (c) => c.json({ status: "ok" }));
@@ -27,6 +32,7 @@ export function healthRoutes({ store, platform }: Services): Hono<AppEnv> {
       ready ? 200 : 503,
     );
   });
+  app.get("/metrics", (c) => c.text(metrics.text(), 200, { "content-type": METRICS_TYPE }));
   return app;
 }
 

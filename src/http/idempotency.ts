@@ -20,13 +20,18 @@ const ANSWER_LIMIT = 4 * 1024 * 1024;
 const KEPT_HEADERS = [
   "content-type",
   "location",
+  "etag",
   "x-run-id",
   "x-session-id",
   "x-upstream-model",
   "cache-control",
 ];
 
-export function idempotency(services: Services): MiddlewareHandler<AppEnv> {
+/** `asked`: what a request asks for, where that is not its JSON. */
+export function idempotency(
+  services: Services,
+  asked?: (c: Context<AppEnv>) => Promise<unknown>,
+): MiddlewareHandler<AppEnv> {
   const { store, platform, config } = services;
   const limits = { limit: config.body.v1Limit, timeoutMs: config.body.timeoutMs };
 
@@ -40,7 +45,8 @@ export function idempotency(services: Services): MiddlewareHandler<AppEnv> {
         { param: "Idempotency-Key" },
       );
     const owner = c.get("owner");
-    const fingerprint = await fingerprintOf(c, await readJson(c.req.raw.clone() as Request, limits));
+    const what = asked ? await asked(c) : await readJson(c.req.raw.clone() as Request, limits);
+    const fingerprint = await fingerprintOf(c, what);
     const now = platform.now();
     const holdUntil = new Date(now.getTime() + config.run.timeoutMs + HOLD_MARGIN_MS);
     const taken = await store.idempotency.take(owner, key, fingerprint, now, holdUntil);

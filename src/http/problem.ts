@@ -1,6 +1,7 @@
 /** Faults as responses, in the shape of the door that the path belongs to. The only place that chooses one. */
 import type { Context } from "hono";
 import { type Fault, toFault } from "../errors.ts";
+import { rpcFault } from "../mcp/rpc-fault.ts";
 import { anthropicMessages } from "../protocols/anthropic-messages.ts";
 import type { ErrorReply } from "../protocols/codec.ts";
 import { openaiChat } from "../protocols/openai-chat.ts";
@@ -19,6 +20,9 @@ export function doorOf(path: string): Door {
   return rest === "/messages" || rest.startsWith("/messages/") ? "messages" : "chat";
 }
 
+/** Where Dragoman is an MCP server. */
+export const MCP_PATH = "/mcp";
+
 const TITLES: Record<number, string> = {
   400: "Bad Request",
   401: "Unauthorized",
@@ -28,8 +32,10 @@ const TITLES: Record<number, string> = {
   408: "Request Timeout",
   409: "Conflict",
   410: "Gone",
+  412: "Precondition Failed",
   413: "Content Too Large",
   415: "Unsupported Media Type",
+  416: "Range Not Satisfiable",
   422: "Unprocessable Content",
   429: "Too Many Requests",
   499: "Client Closed Request",
@@ -75,6 +81,14 @@ export function errorResponse(c: Context<AppEnv>, error: unknown): Response {
 
 function replyFor(c: Context<AppEnv>, fault: Fault, requestId: string): ErrorReply {
   const door = doorOf(c.req.path);
+  if (c.req.path === MCP_PATH) {
+    const headers = problem(fault, requestId).headers;
+    return {
+      status: fault.status,
+      body: rpcFault(fault, requestId),
+      headers: { ...headers, "content-type": "application/json" },
+    };
+  }
   if (door === "api") return problem(fault, requestId);
   // The model list is shared by both families of SDKs; only Anthropic's say their version.
   const anthropic = door === "messages" || c.req.header("anthropic-version") !== undefined;

@@ -28,18 +28,36 @@ async function* texts(frames: AsyncGenerator<Frame, void, void>): AsyncGenerator
   for await (const frame of frames) yield frame.text;
 }
 
-/** Throws the run's fault as an AppError. `signal`: nobody waits for it any more. */
-export async function collectRun(frames: Frames, signal: AbortSignal): Promise<ChatReply> {
+/** Throws the run's fault as an AppError. `signal`: nobody waits for it any more. `watch` sees each event as it comes. */
+export async function collectRun(
+  frames: Frames,
+  signal: AbortSignal,
+  watch?: (event: ChatEvent) => void,
+): Promise<ChatReply> {
   const collector = new ReplyCollector();
   let ended = false;
   for await (const frame of frames(signal)) {
     const event = eventOf(frame);
     collector.push(event);
+    watch?.(event);
     ended = event.type === "done" || event.type === "error";
   }
   if (!ended)
     throw new AppError("cancelled", "The connection was closed before the run had ended; it goes on.");
-  return collector.body();
+  try {
+    return collector.body();
+  } catch (error) {
+    throw error instanceof AppError && !signal.aborted ? toWaiting(error) : error;
+  }
+}
+
+/** The fault as a client gets it that still waits: a run that was stopped was stopped by somebody else. */
+export function toWaiting(fault: AppError): AppError {
+  if (fault.code !== "cancelled") return fault;
+  return new AppError(
+    "conflict",
+    "The run was stopped before it had ended. What it had done until then is in its session; send the message again if it is still wanted.",
+  );
 }
 
 export function eventOf(frame: Frame): ChatEvent {

@@ -25,7 +25,7 @@ export const forkRequest = z
   .meta({ id: "ForkRequest", examples: [{ message_id: "msg_example" }, {}] });
 
 export function sessionRoutes(services: Services): Hono<AppEnv> {
-  const { store, runs, config } = services;
+  const { store, runs, memory, config } = services;
   const limits = { limit: config.body.apiLimit, timeoutMs: config.body.timeoutMs };
 
   /** Stops what runs or waits in a session, newest first: a session has one turn, which is the newest run. */
@@ -52,8 +52,12 @@ export function sessionRoutes(services: Services): Hono<AppEnv> {
       const owner = c.get("owner");
       const { id } = await store.sessions.get(owner, c.req.param("id"));
       await stopRuns(owner, id);
+      services.commands.endSession(owner, id);
+      // While they can still be told from others.
+      const derived = c.req.query("memories") === "delete";
+      const memories = derived ? { memories: await memory.deleteOfSession(owner, id) } : {};
       await store.sessions.delete(owner, id);
-      return c.json({ status: "deleted", deleted: 1 });
+      return c.json({ status: "deleted", deleted: 1, ...memories });
     })
     .post("/:id/fork", async (c) => {
       const { message_id: messageId } = await readBody(c, forkRequest, limits);

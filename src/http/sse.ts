@@ -1,7 +1,7 @@
 /** Frames -> a response body: pulled, never pushed, and written together where they were made together. */
 import type { Log } from "../core/platform.ts";
 
-/** Characters that may wait for a reader who is slower than the run. */
+/** Characters that may wait for a reader who is slower than the run, and that are handed over at once. */
 const WAITING_LIMIT = 64 * 1024;
 const STUCK_MS = 30_000;
 /** After this long without a frame the heartbeat goes out. Milliseconds. */
@@ -55,7 +55,9 @@ class FrameBody {
   readonly #frames: AsyncGenerator<string, void, void>;
   readonly #options: StreamOptions;
   #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
-  #waiting = "";
+  /** The frames' own strings, which all readers of a run share. */
+  readonly #waiting: string[] = [];
+  #waitingLength = 0;
   /** The reader has asked and got nothing yet. */
   #wanted = false;
   #flushing = false;
@@ -80,7 +82,7 @@ class FrameBody {
       this.#controller = controller;
       this.#watch();
       this.#pump();
-    } else if (this.#waiting !== "" || this.#exhausted) {
+    } else if (this.#waitingLength > 0 || this.#exhausted) {
       this.#flushSoon();
     }
   }
@@ -92,9 +94,10 @@ class FrameBody {
         if (this.#ended) return;
         if (done) break;
         if (value === "") continue;
-        this.#waiting += value;
+        this.#waiting.push(value);
+        this.#waitingLength += value.length;
         this.#flushSoon();
-        if (this.#waiting.length < WAITING_LIMIT) continue;
+        if (this.#waitingLength < WAITING_LIMIT) continue;
         await new Promise<void>((resolve) => {
           this.#resume = resolve;
         });
@@ -119,21 +122,41 @@ class FrameBody {
   readonly #flush = (): void => {
     this.#flushing = false;
     if (this.#ended) return;
-    if (this.#waiting !== "") {
+    if (this.#waitingLength > 0) {
       if (!this.#wanted) return;
-      this.#send(this.#waiting);
+      this.#send(this.#nextChunk());
     }
-    if (!this.#exhausted) return;
+    if (!this.#exhausted || this.#waitingLength > 0) return;
     this.#controller?.close();
     this.#end(true);
   };
 
+  #nextChunk(): string {
+    let chunk = "";
+    let taken = 0;
+    for (const text of this.#waiting) {
+      const room = WAITING_LIMIT - chunk.length;
+      if (text.length > room) {
+        // Never between the halves of a surrogate pair.
+        const end = room > 0 && (text.charCodeAt(room - 1) & 0xfc00) === 0xd800 ? room - 1 : room;
+        chunk += text.slice(0, end);
+        this.#waiting[taken] = text.slice(end);
+        break;
+      }
+      chunk += text;
+      taken++;
+    }
+    this.#waiting.splice(0, taken);
+    this.#waitingLength -= chunk.length;
+    return chunk;
+  }
+
   #send(text: string): void {
-    this.#waiting = "";
     this.#wanted = false;
     this.#begun = true;
     this.#moved = performance.now();
     this.#controller?.enqueue(encoder.encode(text));
+    if (this.#waitingLength >= WAITING_LIMIT) return;
     const resume = this.#resume;
     this.#resume = null;
     resume?.();
@@ -145,7 +168,7 @@ class FrameBody {
     const limit = !heartbeat ? stuckMs : Math.min(stuckMs, quietMs);
     const check = (): void => {
       const still = performance.now() - this.#moved;
-      if (this.#waiting !== "" && !this.#wanted && still >= stuckMs) {
+      if (this.#waitingLength > 0 && !this.#wanted && still >= stuckMs) {
         this.#fail(new Error(`The reader has not read for ${stuckMs / 1000} s.`));
         return;
       }
@@ -168,7 +191,8 @@ class FrameBody {
   #end(delivered: boolean): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#waiting = "";
+    this.#waiting.length = 0;
+    this.#waitingLength = 0;
     clearTimeout(this.#timer);
     this.#options.onClose?.(delivered);
     this.#resume?.();

@@ -1,4 +1,5 @@
 /** Is an inline image what it says it is? Looks at the first bytes only; decoding the picture is the provider's work. */
+import { imageType } from "../core/image-format.ts";
 
 /** Characters of base64 that are decoded to see the magic bytes: 12 bytes, enough for all four formats. */
 const HEAD_CHARS = 16;
@@ -67,9 +68,5 @@ export function sniff(base64: string): string | null {
   } catch {
     return null;
   }
-  if (bytes.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
-  if (bytes.startsWith("\xff\xd8\xff")) return "image/jpeg";
-  if (bytes.startsWith("GIF87a") || bytes.startsWith("GIF89a")) return "image/gif";
-  if (bytes.startsWith("RIFF") && bytes.slice(8, 12) === "WEBP") return "image/webp";
-  return null;
+  return imageType(Uint8Array.from(bytes, (char) => char.charCodeAt(0)));
 }

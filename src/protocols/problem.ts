@@ -19,8 +19,9 @@ export function parseWire<T>(schema: z.ZodType<T>, body: unknown): T {
 export function toProblem(error: z.ZodError, body: unknown): AppError {
   const first = error.issues[0];
   if (!first) return invalid("", "The request body does not have the form that is wanted.");
-  const { path, wants } = innermost(first, []);
-  return new AppError("invalid_request", sentence(path, wants, at(body, path)), {
+  const { path, wants, rule } = innermost(first, []);
+  const message = rule ? `${subject(path)} has to ${wants}.` : sentence(path, wants, at(body, path));
+  return new AppError("invalid_request", message, {
     param: fieldName(path) || undefined,
     cause: error,
   });
@@ -46,11 +47,15 @@ interface Finding {
   path: Path;
   /** Completes "<field> has to …". */
   wants: string;
+  /** It is a rule of the field's own, which says all there is to say. */
+  rule?: boolean;
 }
 
 /** Follows the alternative that the value comes closest to, down to the issue that decides. */
 function innermost(issue: Issue, above: Path): Finding {
   const path = [...above, ...issue.path];
+  const rule = ruleOf(issue);
+  if (rule !== undefined) return { path, wants: rule, rule: true };
   if (issue.code !== "invalid_union") return { path, wants: wanted(issue) };
   const choices = "options" in issue ? (issue.options as unknown[] | undefined) : undefined;
   if (choices) return { path, wants: `be ${oneOf(choices.map(quote))}` };
@@ -61,6 +66,13 @@ function innermost(issue: Issue, above: Path): Finding {
   const each = issue.errors.flatMap((issues) => issues.slice(0, 1).map((one) => innermost(one, path).wants));
   const kinds = [...new Set(each)].map((wants) => (wants.startsWith("be ") ? wants.slice(3) : wants));
   return { path, wants: kinds.length > 0 ? `be ${oneOf(kinds)}` : "have another form" };
+}
+
+/** What a schema says in words of its own: `params.wants`, or a message that begins with "has to". */
+function ruleOf(issue: Issue): string | undefined {
+  if (issue.code === "invalid_key") return issue.issues[0] && ruleOf(issue.issues[0] as Issue);
+  const wants = issue.code === "custom" ? issue.params?.wants : undefined;
+  return typeof wants === "string" ? wants : /^has to (.+)$/.exec(issue.message)?.[1];
 }
 
 /** The alternative is not what was meant: the value is not even of its kind (a string where it wants an array). */
@@ -112,9 +124,13 @@ function bound(origin: string, relation: string, limit: number): string {
 }
 
 function sentence(path: Path, wants: string, met: unknown): string {
-  const field = fieldName(path) || "The request body";
+  const field = subject(path);
   if (met === undefined) return `${field} is missing; it has to ${wants}.`;
   return `${field} has to ${wants}, but it is ${describe(met, wants)}.`;
+}
+
+function subject(path: Path): string {
+  return fieldName(path) || "The request body";
 }
 
 /** The value itself where that helps and is short, otherwise what kind of thing it is. */

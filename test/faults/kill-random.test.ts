@@ -121,7 +121,7 @@ class Mix {
     const message = `do #${tag}`;
     // Somebody else's turn may be in the way, or may take the session away.
     const asked = { message, session_id: sessionId, provider };
-    const reply = await this.#ask("POST", "/api/chat", asked, [200, 404, 409, 499]);
+    const reply = await this.#ask("POST", "/api/chat", asked, [200, 404, 409]);
     if (!reply) return;
     this.#learn(reply);
     if (!reply.auth_required) return;
@@ -131,7 +131,7 @@ class Mix {
       "/api/chat/approve",
       { session_id: reply.session_id, approved, pending_calls: reply.pending_calls },
       // Whoever deletes the session stops the run.
-      [200, 404, 409, 499],
+      [200, 404, 409],
     );
     if (!decided) return;
     if (!approved) this.told.denied.add(tag);

@@ -6,7 +6,7 @@
  */
 
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, get, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -14,6 +14,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const STREAMS = 1_000;
 const PAUSED = STREAMS / 10;
 /** How long every reply is. Milliseconds; beyond the time after which a stuck reader is dropped. */
@@ -119,12 +120,14 @@ function rssMb(pid: number): number {
   return Number(execFileSync("ps", ["-o", "rss=", "-p", String(pid)], { encoding: "utf8" })) / 1024;
 }
 
+/** As `npm run start:node` does. */
 function startService(port: number, folder: string): { pid: number; url: Promise<string>; kill(): void } {
-  const entry = fileURLToPath(new URL("../../src/entry/node.ts", import.meta.url));
-  const child = spawn(process.execPath, [entry], {
-    cwd: folder,
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const child = spawn("sh", ["-c", scripts["start:node"]], {
+    cwd: ROOT,
     env: {
       PATH: process.env.PATH,
+      ...{ DATA_DIR: join(folder, "data"), WORKSPACE: join(folder, "workspace") },
       ...{ PORT: "0", LOG_LEVEL: "error", OPENAI_API_KEY: "sk-load" },
       OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1`,
     },

@@ -127,7 +127,7 @@ for (const { name, available, create } of DATABASES)
         }
         const stopped = await a.post(`/api/runs/${body.run_id}/stop`, {});
         expect(stopped.body.status).toBe("stopped");
-        expect((await approving).status).toBe(499);
+        expect((await approving).status).toBe(409);
         expect(effects(database)).toEqual(["both"]);
         const next = await a.post("/api/chat", { message: "#on", session_id });
         expect([next.status, next.body.reply]).toEqual([200, "heard #on"]);

@@ -93,15 +93,15 @@ const kinds: Record<string, (race: Race, service: Service) => Promise<Answer>> =
 };
 
 const STATUSES: Record<string, number[]> = {
-  approve: [200, 409, 499],
-  "approve all": [200, 404, 409, 499],
+  approve: [200, 409],
+  "approve all": [200, 404, 409],
   "approve, streamed": [200, 409],
-  deny: [200, 409, 499],
+  deny: [200, 409],
   tamper: [409],
   stop: [200],
   resume: [200, 204],
   look: [200],
-  talk: [200, 499],
+  talk: [200, 409],
 };
 
 /** Deciding is what matters, so most clients do. */

@@ -4,7 +4,13 @@ import { faultsOf } from "../../src/http/openapi/document.ts";
 import { FAULT_SCHEMAS } from "../../src/http/openapi/faults.ts";
 import type { Operation } from "../../src/http/openapi/operation.ts";
 import { ROUTES } from "../../src/http/openapi/routes.ts";
+import { createLocalFetch } from "../../src/platform/local-fetch.ts";
+import { PNG } from "../knowledge/pictures.ts";
+import { startHostileHttp } from "../mcp/hostile-http.ts";
+import { startOAuthWorld } from "../mcp/oauth-server.ts";
 import { type ScriptedReply, scriptedModel } from "../scripted-model.ts";
+import { startSpeechDouble } from "../speech-double.ts";
+import { reply, stream } from "../upstream-server.ts";
 import { createHome, createService, json, type TestHome, type TestService } from "./service.ts";
 
 const routes: readonly Operation[] = ROUTES;
@@ -29,10 +35,16 @@ afterAll(async () => {
 });
 
 /** Sends a request to an operation, and compares the answer with what is said of it. */
-async function ask(id: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+async function ask(
+  id: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+  asked = service,
+) {
   const operation = routes.find((route) => route.id === id) as Operation;
   const method = operation.method.toUpperCase();
-  const response = await service.request(path, {
+  const response = await asked.request(path, {
     method,
     headers,
     ...(body === undefined ? {} : { json: body }),
@@ -61,6 +73,10 @@ async function compare(operation: Operation, response: Response): Promise<void> 
     expect(type).toContain("application/json");
     same(reply.json.schema, await response.json());
   } else if (reply.text) expect(type).toContain(reply.text);
+  else if (reply.bytes)
+    expect(reply.bytes.some((range) => range === "*/*" || type.startsWith(range.replace("/*", "/")))).toBe(
+      true,
+    );
   else expect(await response.text()).toBe("");
 }
 
@@ -137,8 +153,186 @@ test("the doors of the SDKs", async () => {
   await ask("getModel", "/v1/models/unknown");
 });
 
+test("the workspace and the tools", async () => {
+  await service.services.platform.files("local").write("a.txt", new TextEncoder().encode("0123"));
+  await ask("listFiles", "/api/files");
+  await ask("listFiles", "/api/files?path=gone");
+  const whole = await ask("readFile", "/api/files/content?path=a.txt");
+  await ask("readFile", "/api/files/content?path=a.txt", undefined, { range: "bytes=1-2" });
+  await ask("readFile", "/api/files/content?path=a.txt", undefined, { range: "bytes=9-" });
+  const etag = whole.headers.get("etag") as string;
+  await ask("readFile", "/api/files/content?path=a.txt", undefined, { "if-none-match": etag });
+  await ask("listTools", "/api/tools");
+});
+
+test("notes and their images", async () => {
+  const { note_id: id } = await json(
+    await ask("createNote", "/api/notes", { title: "Bread", content: "rye" }),
+  );
+  await ask("createNote", "/api/notes", { title: "Bread" });
+  await ask("listNotes", "/api/notes?q=rye");
+  await ask("listNotes", "/api/notes?limit=0");
+  await ask("listNoteCategories", "/api/notes/categories");
+  const note = await ask("getNote", `/api/notes/${id}`);
+  const version = note.headers.get("etag") as string;
+  await ask("getNote", `/api/notes/${id}`, undefined, { "if-none-match": version });
+  await ask("getNote", "/api/notes/note_unknown");
+  await ask("updateNote", `/api/notes/${id}`, { category: "Food" }, { "if-match": version });
+  await ask("updateNote", `/api/notes/${id}`, { category: "Food" }, { "if-match": version });
+  await ask("deleteNote", `/api/notes/${id}`, undefined, { "if-match": version });
+  await ask("deleteNote", `/api/notes/${id}`);
+  const upload = routes.find((route) => route.id === "uploadNoteImage") as Operation;
+  const send = async (content: BlobPart) => {
+    const body = new FormData();
+    body.append("file", new Blob([content]), "picture.png");
+    const response = await service.request("/api/notes/upload", { method: "POST", body });
+    await compare(upload, response.clone() as Response);
+    return json(response);
+  };
+  await send("no picture");
+  const path = `/api/notes/images/${(await send(PNG)).id}`;
+  const etag = (await ask("getNoteImage", path)).headers.get("etag") as string;
+  await ask("getNoteImage", path, undefined, { range: "bytes=0-3" });
+  await ask("getNoteImage", path, undefined, { range: "bytes=9999-" });
+  await ask("getNoteImage", path, undefined, { "if-none-match": etag });
+  await ask("getNoteImage", "/api/notes/images/img_unknown");
+});
+
+test("the MCP servers of the agent", async () => {
+  const far = await startHostileHttp();
+  const operator = await createService(home, { model: scriptedModel([speaks]), fetch: createLocalFetch() });
+  try {
+    const to = (id: string, path: string, body?: unknown) => ask(id, path, body, {}, operator);
+    await to("connectMcpServer", "/api/mcp/connect", { name: "Far", url: far.url });
+    await to("connectMcpServer", "/api/mcp/connect", { name: "Gone", url: "http://127.0.0.1:9/mcp" });
+    await to("connectMcpServer", "/api/mcp/connect", { name: "Program", command: "true" });
+    await to("connectMcpServer", "/api/mcp/connect", { server_id: "none" });
+    await to("connectMcpServer", "/api/mcp/connect", {});
+    const definition = { description: "Other.", inputSchema: { type: "object" } };
+    await operator.store.mcp.observe("local", "far", [{ name: "count", hash: "h1", definition }]);
+    await to("listMcpServers", "/api/mcp/servers");
+    const changed = { tools: [{ name: "count", hash: "h0" }] };
+    await to("approveMcpTools", "/api/mcp/servers/far/approve", changed);
+    await to("approveMcpTools", "/api/mcp/servers/far/approve");
+    await to("disconnectMcpServer", "/api/mcp/disconnect/far");
+    await to("disconnectMcpServer", "/api/mcp/disconnect/none");
+    await to("forgetMcpServer", "/api/mcp/saved/far");
+    await to("forgetMcpServer", "/api/mcp/saved/far");
+  } finally {
+    await operator.close();
+    await far.stop();
+  }
+});
+
+test("the authorization of MCP servers", async () => {
+  const world = await startOAuthWorld();
+  const operator = await createService(home, {
+    model: scriptedModel([speaks]),
+    env: { PUBLIC_URL: "https://agent.example" },
+    fetch: createLocalFetch(),
+    recovers: true,
+  });
+  try {
+    await operator.post("/api/mcp/connect", { server_id: "tracker", url: world.url });
+    const start = "/api/mcp/oauth/tracker/start";
+    const back = async (path: string) => {
+      const { authorization_url } = await json(
+        await ask("startMcpAuthorization", path, undefined, {}, operator),
+      );
+      const { headers } = await fetch(authorization_url, { redirect: "manual" });
+      const { pathname, search } = new URL(headers.get("location") ?? "");
+      return ask("returnFromMcpAuthorization", pathname + search, undefined, {}, operator);
+    };
+    await ask("startMcpAuthorization", start, undefined, { accept: "text/html" }, operator);
+    await ask("startMcpAuthorization", "/api/mcp/oauth/unknown/start", undefined, {}, operator);
+    await ask("returnFromMcpAuthorization", "/api/mcp/oauth/callback?state=x", undefined, {}, operator);
+    world.settings.refusal = "no";
+    await back(start);
+    world.settings.refusal = undefined;
+    world.settings.broken = 500;
+    await back(start);
+    world.settings.broken = undefined;
+    await back(start);
+    await ask("clientMetadata", "/client-metadata.json", undefined, {}, operator);
+    await ask("clientMetadata", "/client-metadata.json");
+  } finally {
+    await operator.close();
+    await world.close();
+  }
+});
+
+test("memory", async () => {
+  const lives = { document: "The user lives in Rome" };
+  const { memory_id } = await json(await ask("createMemory", "/api/memory", lives));
+  await ask("createMemory", "/api/memory", { document: "I live in Rome" });
+  await ask("createMemory", "/api/memory", { document: "" });
+  const { memory_id: id } = await json(
+    await ask("createMemory", "/api/memory", { document: "I moved to Bonn", replaces: memory_id }),
+  );
+  await ask("listMemories", "/api/memory");
+  await ask("listMemories", "/api/memory?q=bonn");
+  await ask("listMemories", "/api/memory?cursor=nonsense");
+  await ask("getMemory", `/api/memory/${id}`);
+  await ask("changeMemory", `/api/memory/${id}`, { metadata: { importance: 1 } });
+  await ask("changeMemory", `/api/memory/${memory_id}`, { metadata: { importance: 1 } });
+  await ask("memoryHistory", `/api/memory/${id}/history`);
+  const lines = await (await ask("exportMemories", "/api/memory/export")).text();
+  const operation = routes.find((route) => route.id === "importMemories") as Operation;
+  for (const type of ["application/jsonl", "text/plain"]) {
+    const headers = { "content-type": type };
+    await compare(
+      operation,
+      await service.request("/api/memory/import", { method: "POST", body: lines, headers }),
+    );
+  }
+  await ask("deleteMemory", `/api/memory/${id}`);
+  await ask("deleteMemory", `/api/memory/${id}`);
+  await ask("clearMemories", "/api/memory");
+});
+
+test("the MCP server", async () => {
+  const accept = { accept: "application/json, text/event-stream" };
+  const send = (method: string, params: object, headers: Record<string, string> = accept, id?: number) =>
+    ask("mcp", "/mcp", { jsonrpc: "2.0", ...(id === undefined ? {} : { id }), method, params }, headers);
+  const clientInfo = { name: "a test", version: "1" };
+  await send("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo }, accept, 0);
+  await send("notifications/initialized", {});
+  const call = { name: "ask_agent", arguments: { message: "hi" }, _meta: { progressToken: 1 } };
+  await send("tools/call", call, accept, 1);
+  await send("resources/list", {}, accept, 2);
+  await ask("mcp", "/mcp", {}, accept);
+  await send("ping", {}, {}, 3);
+  await ask("mcp", "/mcp", { jsonrpc: "2.0" }, { ...accept, origin: "https://evil.example" });
+});
+
+test("speech", async () => {
+  await using double = await startSpeechDouble();
+  const env = { ...double.env, UPSTREAM_RETRIES: "0" };
+  const speaking = await createService(home, { model: scriptedModel([{ text: "hello" }]), env });
+  const send = async (id: string, path: string, body: unknown, headers?: Record<string, string>) =>
+    (await ask(id, path, body, headers, speaking)).arrayBuffer();
+  double.says(new Uint8Array(100), { format: "mp3" });
+  await send("speak", "/api/tts", { text: "Hello." });
+  await send("speak", "/api/tts", { text: " " });
+  await send("speak", "/api/tts", { text: "Hello.", provider: "embedded" });
+  const speech = { model: "tts-1", voice: "alloy", input: "Hello." };
+  await send("audioSpeech", "/v1/audio/speech", speech);
+  await send("audioSpeech", "/v1/audio/speech", { ...speech, speed: 9 });
+  await send("audioSpeech", "/v1/audio/speech", speech, { "x-provider": "embedded" });
+  const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3 };
+  const events = [
+    { type: "speech.audio.delta", audio: "AAAA" },
+    { type: "speech.audio.done", usage },
+  ];
+  double.answer(stream(events.map((event) => `data: ${JSON.stringify(event)}\n\n`)));
+  await send("audioSpeech", "/v1/audio/speech", { ...speech, stream_format: "sse" });
+  double.answer(reply(500, { error: { message: "Broken." } }));
+  await send("speak", "/api/tts", { text: "Hello." });
+  await speaking.close();
+});
+
 test("the service itself", async () => {
-  for (const path of ["/healthz", "/readyz", "/openapi.json", "/docs"])
+  for (const path of ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"])
     await ask(path.slice(1).replace(".json", ""), path);
 });
 

@@ -12,7 +12,7 @@ const mediaType = z
     examples: z.record(z.string().regex(/^[a-zA-Z0-9._-]+$/), example).optional(),
   })
   .refine((it) => it.example === undefined || it.examples === undefined, "one of example and examples");
-const content = z.record(z.string().regex(/^[a-z]+\/[a-z+-]+$/), mediaType);
+const content = z.record(z.string().regex(/^([a-z]+|\*)\/([a-z+-]+|\*)$/), mediaType);
 const header = z.strictObject({ description: text, schema: jsonSchema });
 const response = z.strictObject({
   description: text,

@@ -30,7 +30,7 @@ const STATUSES: Record<(typeof ACTIONS)[number], number[]> = {
   resume: [200, 204],
   look: [200],
   say: [200],
-  code: [200, 409, 499],
+  code: [200, 409],
   recover: [200],
 };
 

@@ -3,6 +3,7 @@
 import * as z from "zod";
 import { createApp } from "../../src/app.ts";
 import { parseConfig } from "../../src/config.ts";
+import type { GuardedFetch } from "../../src/core/fetch.ts";
 import type { ModelAdapter, ModelRegistry } from "../../src/core/model.ts";
 import type { Log, Platform } from "../../src/core/platform.ts";
 import type { Store } from "../../src/core/store.ts";
@@ -10,6 +11,7 @@ import { defineTool, type Tool } from "../../src/core/tool.ts";
 import { createClient } from "../../src/platform/local-database.ts";
 import { createVirtualTerminal } from "../../src/platform/virtual-terminal.ts";
 import { createVirtualWorkspace } from "../../src/platform/virtual-workspace.ts";
+import { readHtml } from "../../src/platform/worker-html.ts";
 import type { ChatEvent } from "../../src/protocols/native-chat-events.ts";
 import { parseFrames } from "../../src/protocols/native-chat-stream.ts";
 import { createModelRegistry } from "../../src/providers/registry.ts";
@@ -17,6 +19,7 @@ import { createServices, type Services } from "../../src/services.ts";
 import { openFileDatabase } from "../../src/store/database.ts";
 import { migrate } from "../../src/store/migrations.ts";
 import { createStore } from "../../src/store/store.ts";
+import { noFetch } from "../no-fetch.ts";
 import { type Backend, createFileBackend, MIGRATIONS } from "../store/backends.ts";
 
 export const START = new Date("2026-11-20T10:00:00.000Z");
@@ -61,7 +64,11 @@ export interface TestService {
 export interface TestOptions {
   model: ModelAdapter;
   env?: Record<string, string>;
-  tools?: readonly Tool[];
+  /** `own`: those that Dragoman has. Default: two of the tests', one that looks and one that writes. */
+  tools?: readonly Tool[] | "own";
+  files?: Platform["files"];
+  terminal?: Platform["terminal"];
+  fetch?: GuardedFetch;
   /** Runs left by others are looked for when the test says so. */
   recovers?: boolean;
 }
@@ -88,8 +95,12 @@ export async function createService(home: TestHome, options: TestOptions): Promi
   const platform: Platform = {
     // Nothing happens by itself: the test says when it is time to look for what others have left.
     runtime: options.recovers ? "node" : "workerd",
-    files: (owner) => createVirtualWorkspace(store.files, owner),
-    terminal: (owner) => createVirtualTerminal(store.files, owner),
+    files: options.files ?? ((owner) => createVirtualWorkspace(store.files, owner)),
+    ...(config.terminal === "off"
+      ? {}
+      : { terminal: options.terminal ?? ((owner: string) => createVirtualTerminal(store.files, owner)) }),
+    fetch: options.fetch ?? noFetch,
+    html: readHtml,
     background,
     now,
     log,
@@ -109,7 +120,10 @@ export async function createService(home: TestHome, options: TestOptions): Promi
     },
   };
   const guarded: Store = { ...store, runs: mortal(store.runs, () => alive) };
-  const services = createServices(config, platform, guarded, { models, tools: options.tools ?? toolbox() });
+  const services = createServices(config, platform, guarded, {
+    models,
+    ...(options.tools === "own" ? {} : { tools: options.tools ?? toolbox() }),
+  });
   const app = createApp(services);
   const request: TestService["request"] = async (path, { json, token, ...init } = {}) => {
     const headers = new Headers(init.headers);

@@ -96,15 +96,33 @@ const FIRST = [
   { role: "system", content: "The user prefers short answers." },
 ];
 
-async function ask(upstream: Upstream, body: ReturnType<typeof turn>): Promise<Anthropic.Beta.BetaMessage> {
-  const stream = client(upstream).beta.messages.stream({ ...body, betas: BETAS } as never);
+async function ask(
+  upstream: Upstream,
+  body: ReturnType<typeof turn>,
+  headers: Record<string, string> = {},
+): Promise<Anthropic.Beta.BetaMessage> {
+  const stream = client(upstream).beta.messages.stream({ ...body, betas: BETAS } as never, { headers });
   return stream.finalMessage();
 }
 
 describe("Claude Code", () => {
   const call = { name: "Bash", arguments: '{"command":"ls"}' };
 
-  test("with Anthropic: nothing of its request is lost or added", async () => {
+  test("with Anthropic: nothing of its request is lost, and what is added are the agent's own tools", async () => {
+    double.script({ content: "I look.", toolCalls: [call] });
+    const body = turn(FIRST);
+    await ask(UPSTREAMS[1]!, body);
+    const { system, tools } = double.sent[0]!.body as ReturnType<typeof turn>;
+    expect(system.slice(-body.system.length)).toEqual(body.system);
+    const names = tools.map((each) => each.name);
+    expect(names).toEqual(expect.arrayContaining(TOOLS.map((each) => each.name)));
+    // Its own shell and files are not doubled.
+    expect(names).toContain("search_web");
+    expect(names).not.toContain("run_terminal_command");
+    expect(names).not.toContain("read_file");
+  });
+
+  test("with Anthropic and without the agent's tools: nothing of its request is lost or added", async () => {
     double.script({
       content: "I look.",
       toolCalls: [call],
@@ -112,7 +130,7 @@ describe("Claude Code", () => {
       reasoningSignature: "c2lnbmF0dXJl+/=",
     });
     const body = turn(FIRST);
-    const message = await ask(UPSTREAMS[1]!, body);
+    const message = await ask(UPSTREAMS[1]!, body, { "x-agent-tools": "none" });
     expect(message.stop_reason).toBe("tool_use");
     const sent = double.sent[0]!;
     expect(sent.path).toBe("/v1/messages?beta=true");

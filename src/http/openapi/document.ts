@@ -22,7 +22,14 @@ const TAGS: Record<string, string> = {
   Sessions: "Conversations that the server keeps.",
   "Chat completions": "For clients of the OpenAI API.",
   Messages: "For clients of the Anthropic API.",
+  "MCP servers": "Programs whose tools the agent has.",
+  MCP: "Dragoman as a tool of other programs.",
+  Memory: "What the agent remembers of its user from conversation to conversation.",
+  Notes: "What is written down, with images.",
+  Speech: "Texts read aloud.",
   Models: "What `model` may be.",
+  Files: "The workspace of the agent.",
+  Tools: "What the agent can do.",
   Service: "Health, and this document.",
 };
 
@@ -31,12 +38,15 @@ const HEADERS: Record<ReplyHeader, string> = {
   "x-session-id": "Its session.",
   "x-upstream-model": "The model id that the provider was asked for.",
   "x-estimated": "`1`: the count is an estimate.",
+  etag: "The version of what was sent, for `if-none-match`, `if-range` and `if-match`.",
+  "content-range": "Which bytes of how many.",
   "idempotency-replayed": "`true`: the stored response of an earlier request with this `Idempotency-Key`.",
 };
 
 const SECURITY: Record<Family, readonly Record<string, readonly string[]>[]> = {
   public: [],
   api: [{ accessToken: [] }, {}],
+  mcp: [{ accessToken: [] }, { accessToken: [], providerKeyHeader: [] }, { providerKeyHeader: [] }, {}],
   chat: [{ providerKey: [] }, { providerKey: [], accessTokenHeader: [] }, {}],
   messages: [
     { apiKey: [] },
@@ -52,7 +62,7 @@ const SECURITY_SCHEMES = {
     type: "http",
     scheme: "bearer",
     description:
-      "On `/api`: one of ACCESS_TOKENS, or with AUTH=key your provider key. A service on loopback without tokens wants neither.",
+      "On `/api` and `/mcp`: one of ACCESS_TOKENS, or with AUTH=key your provider key. A service on loopback without tokens wants neither.",
   },
   providerKey: {
     type: "http",
@@ -65,6 +75,12 @@ const SECURITY_SCHEMES = {
     in: "header",
     name: "x-api-key",
     description: "The same, as the Anthropic SDK sends it.",
+  },
+  providerKeyHeader: {
+    type: "apiKey",
+    in: "header",
+    name: "x-provider-key",
+    description: "On `/mcp`: your provider key. Without one the operator's is used, where there is one.",
   },
   accessTokenHeader: {
     type: "apiKey",
@@ -111,7 +127,7 @@ function header(description: string): Json {
 }
 
 function operation(route: Operation, schemas: Schemas, faults: Map<string, Json>): Json {
-  const { id, tag, summary, description, family, body } = route;
+  const { id, tag, summary, description, family, body, upload } = route;
   const out: Json = { operationId: id, tags: [tag], summary };
   if (description !== undefined) out.description = description;
   const parameters = [
@@ -121,6 +137,7 @@ function operation(route: Operation, schemas: Schemas, faults: Map<string, Json>
   ];
   if (parameters.length > 0) out.parameters = parameters;
   if (body) out.requestBody = { required: true, content: { "application/json": jsonContent(body, schemas) } };
+  if (upload) out.requestBody = { required: true, content: { [upload.type]: uploadContent(upload) } };
   const responses: Json = {};
   for (const [status, reply] of Object.entries(route.replies)) responses[status] = response(reply, schemas);
   for (const status of faultsOf(route)) {
@@ -136,6 +153,14 @@ function operation(route: Operation, schemas: Schemas, faults: Map<string, Json>
   out.responses = responses;
   out.security = SECURITY[family];
   return out;
+}
+
+function uploadContent(upload: Required<Operation>["upload"]): Json {
+  if (upload.type === "application/jsonl") return { schema: { type: "string" } };
+  const properties = Object.fromEntries(
+    upload.files.map((name) => [name, { type: "string", format: "binary" }]),
+  );
+  return { schema: { type: "object", properties, required: upload.files } };
 }
 
 function parametersOf(place: string, object: z.ZodObject | undefined, schemas: Schemas): Json[] {
@@ -174,7 +199,11 @@ function response(reply: Reply, schemas: Schemas): Json {
   if (reply.json) content["application/json"] = jsonContent(reply.json, schemas);
   if (reply.events) content["text/event-stream"] = eventContent(reply.events, schemas);
   if (reply.text)
-    content[reply.text] = { schema: reply.text === "text/html" ? { type: "string" } : { type: "object" } };
+    content[reply.text] = {
+      schema: { type: reply.text === "application/json" ? "object" : "string" },
+    };
+  // In OpenAPI 3.1 bytes have no schema: the media type says it.
+  for (const type of reply.bytes ?? []) content[type] = { schema: {} };
   if (Object.keys(content).length > 0) out.content = content;
   return out;
 }
@@ -196,7 +225,8 @@ function eventContent({ schema, framing, examples }: EventStream, schemas: Schem
 function framed(framing: EventStream["framing"], events: readonly unknown[]): string {
   const frames = events.map((event, index) => {
     const data = `data: ${JSON.stringify(event)}\n\n`;
-    if (framing === "bare") return data;
+    if (framing === "bare" || framing === "plain") return data;
+    if (framing === "message") return `event: message\n${data}`;
     return (
       (framing === "named" ? `event: ${(event as { type: string }).type}\n` : `id: ${index + 1}\n`) + data
     );
@@ -209,6 +239,7 @@ const FAULT_NAMES: Record<Family, string> = {
   api: "Problem",
   chat: "Chat",
   messages: "Messages",
+  mcp: "Mcp",
 };
 
 export function faultsOf({ family, body, faults = [] }: Operation): FaultStatus[] {

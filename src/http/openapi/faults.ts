@@ -43,11 +43,24 @@ export const messagesFault = z
   })
   .meta({ id: "MessagesError" });
 
+export const mcpFault = z
+  .object({
+    jsonrpc: z.literal("2.0"),
+    error: z.object({
+      code: z.int(),
+      message: z.string(),
+      data: z.object({ code: errorCode, request_id: z.string(), retry_after: z.int().optional() }),
+    }),
+    id: z.null(),
+  })
+  .meta({ id: "McpError", description: "A fault of the request as a whole." });
+
 export const FAULT_SCHEMAS = {
   public: problemBody,
   api: problemBody,
   chat: chatFault,
   messages: messagesFault,
+  mcp: mcpFault,
 } as const satisfies Record<Family, z.ZodType>;
 
 export const MEANINGS = {
@@ -55,11 +68,14 @@ export const MEANINGS = {
   401: "No credential that is known here: the provider key or the access token is missing or wrong.",
   403: "Not allowed: by the operator, or from this host or origin.",
   404: "There is nothing under this id. What belongs to somebody else is answered in the same words.",
+  406: "`Accept` has to name application/json and text/event-stream.",
   408: "The body came too slowly.",
   409: "It conflicts with what is there now; the sentence says with what.",
   410: "It has expired.",
+  412: "It has been changed since; read it again, and put your change on top of that.",
   413: "The body is too large.",
   415: "The body has to be `application/json` in UTF-8, uncompressed.",
+  416: "It has fewer bytes than that.",
   422: "The `Idempotency-Key` was used with another body.",
   429: "Too many requests or runs; `retry-after` says when to come again.",
   500: "Something failed inside the service; the log has it under the request's id.",
@@ -82,6 +98,8 @@ export function exampleFault(family: Family, status: FaultStatus): unknown {
   const { title, code, type, detail } = SAMPLES[status];
   const request_id = "req_example";
   if (family === "chat") return { error: { message: detail, type, param: null, code } };
+  if (family === "mcp")
+    return { jsonrpc: "2.0", error: { code: -32000, message: detail, data: { code, request_id } }, id: null };
   if (family === "messages") return { type: "error", error: { type, message: detail }, request_id };
   return { type: "about:blank", title, status, detail, code, request_id };
 }
@@ -109,6 +127,12 @@ const SAMPLES: Record<FaultStatus, Sample> = {
     "Web pages of other sites may not call this service.",
   ),
   404: sample("Not Found", "not_found", "not_found_error", "There is nothing with this id."),
+  406: sample(
+    "Not Acceptable",
+    "invalid_request",
+    invalid,
+    "The client has to accept application/json and text/event-stream.",
+  ),
   408: sample(
     "Request Timeout",
     "request_timeout",
@@ -117,6 +141,7 @@ const SAMPLES: Record<FaultStatus, Sample> = {
   ),
   409: sample("Conflict", "conflict", "conflict_error", "The session has a turn under way: run_example."),
   410: sample("Gone", "gone", invalid, "The call can no longer be decided: it has expired."),
+  412: sample("Precondition Failed", "conflict", invalid, "The note has been changed since you read it."),
   413: sample(
     "Content Too Large",
     "payload_too_large",
@@ -129,6 +154,7 @@ const SAMPLES: Record<FaultStatus, Sample> = {
     invalid,
     "The content type has to be application/json in UTF-8.",
   ),
+  416: sample("Range Not Satisfiable", "invalid_request", invalid, "range: it has 10 bytes."),
   422: sample(
     "Unprocessable Content",
     "invalid_request",
@@ -168,6 +194,7 @@ function sample(title: string, code: Sample["code"], type: string, detail: strin
 export const COMMON_FAULTS: Record<Family, { all: readonly FaultStatus[]; body: readonly FaultStatus[] }> = {
   public: { all: [403], body: [] },
   api: { all: [401, 403, 429, 500, 503], body: [400, 408, 413, 415] },
+  mcp: { all: [401, 403, 429, 500, 503], body: [400, 408, 413, 415] },
   chat: { all: [401, 403, 429, 500, 502, 503], body: [400, 404, 408, 413, 415, 504, 529] },
   messages: { all: [401, 403, 429, 500, 502, 503], body: [400, 404, 408, 413, 415, 504, 529] },
 };

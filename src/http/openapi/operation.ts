@@ -5,9 +5,9 @@ export type Method = "get" | "post" | "put" | "patch" | "delete";
 
 /**
  * Whose errors and whose credentials a route has: `api` answers with problem details, `chat` and `messages` as the
- * services whose SDKs call them, `public` needs no credentials.
+ * services whose SDKs call them, `mcp` with JSON-RPC, `public` needs no credentials.
  */
-export type Family = "public" | "api" | "chat" | "messages";
+export type Family = "public" | "api" | "chat" | "messages" | "mcp";
 
 /** By a name of one or two words, which a reader sees. Each has to satisfy the schema beside it; a test sees to that. */
 export type Examples = Readonly<Record<string, unknown>>;
@@ -20,8 +20,8 @@ export interface Body {
 export interface EventStream {
   /** Of the JSON in one `data:` line. */
   schema: z.ZodType;
-  /** How an event is framed: numbered, bare with `[DONE]` at the end, or named. */
-  framing: "numbered" | "bare" | "named";
+  /** How an event is framed: numbered, bare with `[DONE]` at the end, plain without it, named, or all named `message`. */
+  framing: "numbered" | "bare" | "plain" | "named" | "message";
   /** The events of a stream. */
   examples: Readonly<Record<string, readonly unknown[]>>;
 }
@@ -31,7 +31,9 @@ export interface Reply {
   json?: Body;
   events?: EventStream;
   /** Another media type, for replies that no schema describes. */
-  text?: "text/html" | "application/json";
+  text?: "text/html" | "text/plain" | "application/json" | "application/jsonl";
+  /** Media types, or ranges of them, of a reply that is bytes. */
+  bytes?: readonly string[];
   /** Names in HEADERS of document.ts. */
   headers?: readonly ReplyHeader[];
 }
@@ -41,7 +43,9 @@ export type ReplyHeader =
   | "x-session-id"
   | "x-upstream-model"
   | "x-estimated"
-  | "idempotency-replayed";
+  | "idempotency-replayed"
+  | "etag"
+  | "content-range";
 
 export interface Operation {
   id: string;
@@ -58,6 +62,8 @@ export interface Operation {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: Body;
+  /** A body that is no JSON: its media type, and for a form the fields that are files. */
+  upload?: { type: "multipart/form-data"; files: readonly string[] } | { type: "application/jsonl" };
   /** By status. */
   replies: Readonly<Record<number, Reply>>;
   /** Statuses of errors beside those that every route of its family may answer with. */

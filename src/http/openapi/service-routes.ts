@@ -47,6 +47,16 @@ export const SERVICE_ROUTES = [
     },
   },
   {
+    id: "metrics",
+    method: "get",
+    path: "/metrics",
+    tag: "Service",
+    summary: "What goes on",
+    description: "Counts and durations of requests, runs and tokens since the process began, for Prometheus.",
+    family: "api",
+    replies: { 200: { description: "In Prometheus's text format.", text: "text/plain" } },
+  },
+  {
     id: "openapi",
     method: "get",
     path: "/openapi.json",

@@ -5,9 +5,12 @@ import { forkRequest, sessionPatch } from "../sessions.ts";
 import type { Operation } from "./operation.ts";
 import { idempotency, messageId, paging, sessionId } from "./parameters.ts";
 
-const deleted = z
+export const deleted = z
   .object({ status: z.literal("deleted"), deleted: z.int().describe("How many entries are gone.") })
   .meta({ id: "Deleted" });
+const deletedSession = z
+  .object({ ...deleted.shape, memories: z.int().optional().describe("How many memories went with it.") })
+  .meta({ id: "DeletedSession" });
 const deletedMessages = z
   .object({ ...deleted.shape, ids: z.array(z.string()) })
   .meta({ id: "DeletedMessages" });
@@ -79,13 +82,23 @@ export const SESSION_ROUTES = [
     path: "/api/sessions/{id}",
     tag: "Sessions",
     summary: "Delete a session",
-    description: "Stops its runs and deletes all that hangs from it.",
+    description:
+      "Stops its runs and deletes all that hangs from it. What was remembered of it stays, without its source, unless `memories=delete` is said.",
     family: "api",
     params: sessionId,
+    query: z.object({
+      memories: z.literal("delete").optional().describe("Memories that were derived from it go too."),
+    }),
     replies: {
       200: {
         description: "It is gone.",
-        json: { schema: deleted, examples: { Deleted: { status: "deleted", deleted: 1 } } },
+        json: {
+          schema: deletedSession,
+          examples: {
+            Deleted: { status: "deleted", deleted: 1 },
+            "With memories": { status: "deleted", deleted: 1, memories: 3 },
+          },
+        },
       },
     },
     faults: [404],
