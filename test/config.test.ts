@@ -203,9 +203,9 @@ test("each setting is described, and once", () => {
 test("P4: SANDBOX_NETWORK takes names of the public kind, and none of this machine's", () => {
   const networkOf = (value: string) =>
     parseConfig({ SANDBOX_NETWORK: value }, { runtime: "node" }).sandboxNetwork;
-  expect(networkOf("Registry.npmjs.org, *.debian.org:443,xn--bcher-kva.example")).toEqual([
+  expect(networkOf("API.example.org, *.example.net:443,xn--bcher-kva.example")).toEqual([
     "api.example.org",
-    "*.debian.org:443",
+    "*.example.net:443",
     "xn--bcher-kva.example",
   ]);
   for (const value of [
