@@ -77,7 +77,7 @@ async function load(): Promise<Runtime> {
     return (await import("@anthropic-ai/sandbox-runtime")).SandboxManager;
   } catch (error) {
     throw new Error(
-      `TERMINAL=sandbox needs the optional package @anthropic-ai/sandbox-runtime, which is not installed: run npm install without --omit=optional. ${OTHERWISE}`,
+      `TERMINAL=sandbox needs the package @anthropic-ai/sandbox-runtime, which cannot be loaded: run npm ci. ${OTHERWISE}`,
       { cause: error },
     );
   }
