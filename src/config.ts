@@ -73,8 +73,15 @@ export interface Config {
   /** Milliseconds. */
   upstream: { firstByteMs: number; idleMs: number; retries: number };
   run: { maxSteps: number; timeoutMs: number; tokenBudget: number };
+  swarm: { concurrency: number; depth: number };
   /** Milliseconds. */
   sessions: { waitMs: number; leaseMs: number };
+  automation: {
+    concurrency: number;
+    limits: Readonly<Record<`${"run" | "day" | "job"}${"Tokens" | "Money"}`, number>>;
+    /** Money for a million tokens. */
+    prices: readonly { glob: string; input: number; output: number }[];
+  };
   /** The models that speak where none is named. */
   speech: Readonly<Record<Exclude<ProviderName, "anthropic">, string>>;
   memory: {
@@ -138,7 +145,7 @@ export function parseConfig(env: Record<string, string | undefined>, options: Co
     workspace: values.WORKSPACE,
     database: { url: values.LIBSQL_URL, authToken: values.LIBSQL_AUTH_TOKEN },
     log: { level: values.LOG_LEVEL, format: values.LOG_FORMAT },
-    terminal: values.TERMINAL ?? (options.runtime === "workerd" ? "virtual" : "host"),
+    terminal: values.TERMINAL ?? defaultTerminal(values, options.runtime),
     sandboxNetwork: values.SANDBOX_NETWORK,
     providers: providersOf(values),
     models: {
@@ -167,7 +174,20 @@ export function parseConfig(env: Record<string, string | undefined>, options: Co
       timeoutMs: values.RUN_TIMEOUT,
       tokenBudget: values.RUN_TOKEN_BUDGET,
     },
+    swarm: { concurrency: values.SWARM_CONCURRENCY, depth: values.SWARM_DEPTH },
     sessions: { waitMs: values.SESSION_WAIT, leaseMs: values.RUN_LEASE },
+    automation: {
+      concurrency: values.AUTOMATION_CONCURRENCY,
+      limits: {
+        runTokens: values.AUTOMATION_RUN_TOKENS,
+        dayTokens: values.AUTOMATION_DAY_TOKENS,
+        jobTokens: values.AUTOMATION_JOB_TOKENS,
+        runMoney: values.AUTOMATION_RUN_MONEY,
+        dayMoney: values.AUTOMATION_DAY_MONEY,
+        jobMoney: values.AUTOMATION_JOB_MONEY,
+      },
+      prices: values.MODEL_PRICES,
+    },
     speech: {
       openai: values.OPENAI_TTS_MODEL,
       groq: values.GROQ_TTS_MODEL,
@@ -190,6 +210,11 @@ export function parseConfig(env: Record<string, string | undefined>, options: Co
     },
     shutdownGraceMs: values.SHUTDOWN_GRACE,
   });
+}
+
+/** With AUTH=key anybody may come and approve his own commands: beyond this machine that takes the operator's word. */
+function defaultTerminal({ AUTH, HOST }: Values, runtime: Runtime): Config["terminal"] {
+  return runtime === "workerd" || (AUTH === "key" && !isLoopback(HOST)) ? "virtual" : "host";
 }
 
 /** Every secret in the configuration, for exact-value redaction. */

@@ -43,6 +43,21 @@ function number(fallback: number, least: number, most: number, description: stri
   };
 }
 
+/** Money, in the currency of MODEL_PRICES. */
+function amount(fallback: number, description: string): Setting<number> {
+  const decimal = /^\d{1,9}(\.\d{1,6})?$/;
+  return {
+    default: String(fallback),
+    description,
+    allowed: "an amount above 0",
+    parse: z
+      .string()
+      .refine((value) => decimal.test(value) && Number(value) > 0)
+      .transform(Number),
+    fallback,
+  };
+}
+
 /** Seconds in the environment, whole milliseconds in the configuration. */
 function duration(fallbackSeconds: number, description: string, least = 0.001): Setting<number> {
   const decimal = /^\d{1,6}(\.\d{1,6})?$/;
@@ -286,7 +301,7 @@ export const SETTINGS_TABLE = {
     fallback: undefined,
   }),
   TERMINAL: setting<"host" | "sandbox" | "virtual" | "off" | undefined>({
-    default: "`host`; on Workers `virtual`",
+    default: "`host`; on Workers, and with `AUTH=key` beyond loopback, `virtual`",
     description:
       "The agent's shell: `host` is the machine's, `sandbox` the same kept in the workspace by the system, `virtual` a bash over files kept in the database, `off` none.",
     ...choice(["host", "sandbox", "virtual", "off"]),
@@ -423,6 +438,42 @@ export const SETTINGS_TABLE = {
   MAX_STEPS: number(50, 1, 10_000, "Model calls in one run."),
   RUN_TIMEOUT: duration(1800, "Longest time of one run."),
   RUN_TOKEN_BUDGET: number(2_000_000, 1, 1_000_000_000, "Input and output tokens of one run together."),
+  SWARM_CONCURRENCY: number(5, 1, 50, "Members of a swarm that work at the same time."),
+  SWARM_DEPTH: number(2, 0, 5, "Delegations below one another; 0: no agent may delegate."),
+  AUTOMATION_CONCURRENCY: number(4, 1, 1_000, "Runs of scheduled jobs at once, in one process."),
+  AUTOMATION_RUN_TOKENS: number(
+    200_000,
+    1,
+    1_000_000_000,
+    "Tokens that one run of a job may use. A job may ask for less.",
+  ),
+  AUTOMATION_DAY_TOKENS: number(
+    2_000_000,
+    1,
+    1_000_000_000_000,
+    "Tokens that all jobs of one owner may use on a day, in UTC.",
+  ),
+  AUTOMATION_JOB_TOKENS: number(
+    50_000_000,
+    1,
+    1_000_000_000_000,
+    "Tokens that a job may use in its life; then it is paused.",
+  ),
+  AUTOMATION_RUN_MONEY: amount(2, "The same of one run in money, for models with a price."),
+  AUTOMATION_DAY_MONEY: amount(20, "The same of all jobs of one owner on a day."),
+  AUTOMATION_JOB_MONEY: amount(500, "The same of a job in its life."),
+  MODEL_PRICES: setting<{ glob: string; input: number; output: number }[]>({
+    default: "none",
+    description:
+      "What a million input and output tokens cost, first match wins: `gpt-5*=1.25/10,claude-*=3/15`. Any currency.",
+    allowed: "glob=input/output entries with commas between them",
+    parse: list((item) => {
+      const entry = pair(item);
+      const price = entry && /^(\d{1,6}(?:\.\d{1,6})?)\/(\d{1,6}(?:\.\d{1,6})?)$/.exec(entry[1]);
+      return price ? { glob: entry[0], input: Number(price[1]), output: Number(price[2]) } : null;
+    }),
+    fallback: [],
+  }),
   RUN_LEASE: duration(
     15,
     "How long a run stays with a process that has gone silent before another goes on with it.",

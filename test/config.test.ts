@@ -127,6 +127,10 @@ test("A1: on Workers tokens or keys are required, and a database server", () => 
   expect(problemsOf(() => parseConfig({ ...EDGE, TERMINAL: "host" }, workerd))).toHaveLength(1);
   expect(problemsOf(() => parseConfig({ ...EDGE, TERMINAL: "sandbox" }, workerd))).toHaveLength(1);
   expect(parseConfig(EDGE, workerd).terminal).toBe("virtual");
+  const shared = { HOST: "0.0.0.0", AUTH: "key" };
+  expect(parseConfig(shared, { runtime: "node" }).terminal).toBe("virtual");
+  expect(parseConfig({ ...shared, TERMINAL: "host" }, { runtime: "node" }).terminal).toBe("host");
+  expect(parseConfig({ AUTH: "key" }, { runtime: "node" }).terminal).toBe("host");
   const key = { LIBSQL_URL: EDGE.LIBSQL_URL, AUTH: "key" };
   expect(problemsOf(() => parseConfig(key, workerd))[0]).toContain("SECRET_KEY");
   expect(parseConfig({ ...key, SECRET_KEY: "s".repeat(32) }, workerd).access.mode).toBe("key");

@@ -60,10 +60,11 @@ function isFree({ risk, consent }: Judged, outside: boolean): boolean {
 function argsMatch(rule: PolicyRule, tool: Judged, args: Record<string, unknown>): boolean {
   for (const [name, pattern] of Object.entries(rule.args ?? {})) {
     const value = args[name];
-    if (typeof value !== "string") return false;
     if (rule.decision !== "allow") {
       // Forbidding may catch too much; allowing must not.
-      if (!matchGlob(pattern, value)) return false;
+      if (!textsOf(value).some((text) => matchGlob(pattern, text))) return false;
+    } else if (typeof value !== "string") {
+      return false;
     } else if (tool.risk === "execute") {
       if (!argvMatches(pattern, value)) return false;
     } else if (value.split(/[\\/]/).includes("..") || !matchGlob(pattern, value)) {
@@ -71,6 +72,25 @@ function argsMatch(rule: PolicyRule, tool: Judged, args: Record<string, unknown>
     }
   }
   return true;
+}
+
+/** Characters of the longest path. */
+const PATH_LIMIT = 4_096;
+
+/** All texts of a value, paths in other spellings of the same place too: a tool may take any of them. */
+function textsOf(value: unknown): string[] {
+  if (value === undefined || value === null) return [];
+  if (typeof value === "object") return Object.values(value).flatMap(textsOf);
+  const text = String(value);
+  if (text.length > PATH_LIMIT || !/[\\/]/.test(text)) return [text];
+  const parts: string[] = [];
+  for (const part of text.split(/[\\/]+/)) {
+    if (part === "..") parts.pop();
+    else if (part !== "" && part !== ".") parts.push(part);
+  }
+  // Where the rule's own folder is, it does not say: it may be any of those above.
+  const below = /^([\\/]|[A-Za-z]:)/.test(text) ? parts.map((_, i) => parts.slice(i).join("/")) : [];
+  return [text, parts.join("/"), `/${parts.join("/")}`, ...below];
 }
 
 /** Word by word; a last word `*` stands for any number of further words. */

@@ -1,5 +1,6 @@
 /** Faults as responses, in the shape of the door that the path belongs to. The only place that chooses one. */
 import type { Context } from "hono";
+import type { Redaction } from "../core/redaction.ts";
 import { type Fault, toFault } from "../errors.ts";
 import { rpcFault } from "../mcp/rpc-fault.ts";
 import { anthropicMessages } from "../protocols/anthropic-messages.ts";
@@ -67,16 +68,37 @@ export function problem(fault: Fault, requestId: string): ErrorReply {
 
 /** Anything thrown -> the response of the request's own door. What is no AppError goes out without detail. */
 export function errorResponse(c: Context<AppEnv>, error: unknown): Response {
-  const fault = error instanceof Error ? toFault(error) : (error as Fault);
+  const fault = cleaned(error instanceof Error ? toFault(error) : (error as Fault), c.get("redaction"));
   const requestId = c.get("requestId") ?? "";
   const reply = replyFor(c, fault, requestId);
   const headers: Record<string, string> = { "content-type": "application/json", ...reply.headers };
   if (fault.status === 401) headers["www-authenticate"] = "Bearer";
+  if (fault.status === 416) headers["content-range"] = `bytes */${fault.details?.size}`;
   const runId = c.get("runId");
   if (runId !== undefined) headers["x-run-id"] = runId;
-  // What a message quotes may hold the key that came with the request (K2).
-  const body = c.get("redaction")?.clean(reply.body) ?? reply.body;
-  return new Response(JSON.stringify(body), { status: reply.status, headers });
+  return new Response(JSON.stringify(reply.body), { status: reply.status, headers });
+}
+
+/** What an upstream calls an error, where it is a word as ours are. */
+const WORD = /^[a-z]+(_[a-z]+)*$/;
+
+/**
+ * What a message quotes may hold the key that came with the request (K2). Our own words stay: anybody's key may be one of
+ * them, and would take it away from everybody.
+ */
+function cleaned(fault: Fault, redaction: Redaction | undefined): Fault {
+  if (!redaction) return fault;
+  const { code, status, message, param, upstreamType, upstreamCode, retryAfter, details } = fault;
+  const said = (word: string | undefined) =>
+    word === undefined || WORD.test(word) ? word : redaction.clean(word);
+  return {
+    ...{ code, status, retryAfter },
+    message: redaction.clean(message),
+    param: redaction.clean(param),
+    upstreamType: said(upstreamType),
+    upstreamCode: said(upstreamCode),
+    details: redaction.clean(details),
+  };
 }
 
 function replyFor(c: Context<AppEnv>, fault: Fault, requestId: string): ErrorReply {

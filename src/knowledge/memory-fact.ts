@@ -82,11 +82,14 @@ export function factOf(document: string): Fact {
 }
 
 const LIVE = termOf("live");
+/** Most texts need no closer look. */
+const LIVES_ELSEWISE = /\b(?:moved|relocated|based|located)\b/i;
 
 /** The terms that a memory is found by: its own, and what it is about where it does not say so. `Moved to Lyon` is where one lives. */
 export function searchedTerms(document: string): string[] {
   const terms = termsOf(document);
-  if (!terms.includes(LIVE) && factOf(document).slot.startsWith("live|")) terms.push(LIVE);
+  if (!terms.includes(LIVE) && LIVES_ELSEWISE.test(document) && factOf(document).slot.startsWith("live|"))
+    terms.push(LIVE);
   return terms;
 }
 

@@ -57,7 +57,8 @@ export interface Recalling {
 export function createRecall(options: RecallOptions): Recalling {
   const { rows, now, log, background } = options;
   const owners = new Map<string, { any: boolean; until: number }>();
-  const openings = new Map<string, StoredRecall & { at: Date }>();
+  /** `changes`: as many there had been when it was made. */
+  const openings = new Map<string, StoredRecall & { at: Date; changes: number }>();
 
   /** Grows with every change, so that what was looked up before one is not kept after it. */
   let changes = 0;
@@ -85,8 +86,11 @@ export function createRecall(options: RecallOptions): Recalling {
   async function ofOpening({ owner, isNew, ...wish }: RecallWish): Promise<string> {
     const opening = wish.opening();
     const key = `${owner}\0${opening.slice(0, OPENING_LIMIT)}`;
-    // Another conversation may begin as one did that is long over.
-    const known = isNew ? undefined : openings.get(key);
+    const begun = changes;
+    let known = openings.get(key);
+    // Another conversation begins as this one did: it may know what was written since.
+    if (known && isNew && (known.changes !== begun || now().getTime() > known.at.getTime() + TRUSTED_MS))
+      known = undefined;
     if (known && (known.ids.length === 0 || (await rows.recalls.fresh(owner, known.ids, known.at)))) {
       openings.delete(key);
       openings.set(key, known);
@@ -95,7 +99,7 @@ export function createRecall(options: RecallOptions): Recalling {
     const made = await compose(options, owner, opening);
     openings.delete(key);
     if (openings.size >= OPENINGS_KEPT) openings.delete(openings.keys().next().value as string);
-    openings.set(key, { ...made, at: now() });
+    openings.set(key, { ...made, at: now(), changes: begun });
     return made.text;
   }
 

@@ -237,8 +237,15 @@ function refused({ name }: McpServer, { error, errorDescription }: Returned): Ap
 }
 
 function cannot({ name }: McpServer, what: string, cause: unknown): AppError {
-  const said = quote(cause instanceof Error ? cause.message : String(cause));
-  return new AppError("unreachable", `The MCP server ${name} ${what}: ${said}.`, { cause });
+  return new AppError("unreachable", `The MCP server ${name} ${what}: ${reasonOf(cause)}.`, { cause });
+}
+
+function reasonOf(cause: unknown): string {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  // The SDK quotes the page that it took for an answer.
+  const status = /^HTTP (\d{3}): Invalid OAuth error response/.exec(message)?.[1];
+  if (status === undefined) return quote(message);
+  return `what it names as its authorization server answered with HTTP ${status}, and not as OAuth says; perhaps it wants no authorization`;
 }
 
 function quote(text: string): string {
