@@ -1,0 +1,186 @@
+/** Cron jobs as people and models make and change them: checked as a whole before anything is stored. */
+import type {
+  Automation,
+  CronChange,
+  CronFields,
+  Job,
+  JobSpec,
+  KeySource,
+  Occurrence,
+  OccurrencePage,
+  Scheduler,
+} from "../core/automation.ts";
+import { AppError } from "../errors.ts";
+import { type BudgetLimits, checkBudget } from "./budget.ts";
+import { fingerprintOf, nameOf, partsOf, rescheduled, stateOf, upcomingOf, wrong } from "./cron-change.ts";
+import { nextTime, parseSchedule } from "./schedule.ts";
+import { answererOf, keyOf, type RunHost } from "./start-run.ts";
+import { checkWebhookSecret, createWebhookSecret } from "./webhook.ts";
+
+export interface SchedulerParts extends RunHost {
+  automation: Automation;
+  limits: BudgetLimits;
+  /** Starts it now; null where one is not over. */
+  runNow(job: Job): Promise<Occurrence | null>;
+  /** Something may be due sooner than was known. */
+  wake(): void;
+}
+
+type Secrets = KeySource & { webhookSecret?: string | undefined };
+
+export class CronJobs implements Scheduler {
+  readonly #parts: SchedulerParts;
+
+  constructor(parts: SchedulerParts) {
+    this.#parts = parts;
+  }
+
+  async create(owner: string, fields: CronFields, source: Secrets) {
+    const now = this.#parts.agent.platform.now();
+    const schedule = parseSchedule(fields, now);
+    const webhook = await this.#webhook(fields.webhook_url ?? null, source.webhookSecret);
+    const spec: JobSpec = {
+      kind: "cron",
+      name: fields.name ?? nameOf(fields.command),
+      command: fields.command,
+      session: fields.session ?? "new",
+      agentName: fields.agent_name ?? null,
+      provider: fields.provider ?? null,
+      model: fields.model ?? null,
+      sealedKey: await this.#sealedKey(source),
+      allowedTools: fields.allowed_tools ?? null,
+      approval: fields.approval ?? "deny",
+      ...webhook.columns,
+      budget: fields.budget ?? {},
+      overlap: fields.overlap ?? "skip",
+      maxRuns: fields.max_runs ?? null,
+      schedule,
+      misfire: fields.misfire ?? "once",
+      repeatAfterCrash: fields.repeat_after_crash ?? false,
+      watch: null,
+    };
+    checkBudget(spec.budget, this.#parts.limits);
+    await this.#checkSession(owner, spec.session);
+    await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
+    const fingerprint = await fingerprintOf(spec);
+    const nextAt = nextTime(schedule, now);
+    const { job, created } = await this.#parts.automation.jobs.create(owner, spec, { fingerprint, nextAt });
+    if (created) this.#parts.wake();
+    return { job, created, webhookSecret: created ? webhook.secret : null };
+  }
+
+  list(owner: string, options: { limit: number; cursor?: string | undefined }) {
+    return this.#parts.automation.jobs.list(owner, "cron", options);
+  }
+
+  /** Throws AppError `not_found`. */
+  async get(owner: string, id: string): Promise<Job> {
+    const job = await this.#parts.automation.jobs.get(owner, "cron", id);
+    if (!job) throw noJob();
+    return job;
+  }
+
+  async update(owner: string, id: string, change: CronChange, source: Secrets) {
+    const { automation, agent } = this.#parts;
+    const now = agent.platform.now();
+    const job = await this.get(owner, id);
+    const schedule = rescheduled(job, change, now);
+    const parts = partsOf(change);
+    let secret: string | null = null;
+    if (change.webhook_url !== undefined || source.webhookSecret !== undefined) {
+      const url = change.webhook_url === undefined ? job.webhookUrl : change.webhook_url;
+      // The same address keeps its secret.
+      if (url !== job.webhookUrl || source.webhookSecret !== undefined || job.sealedWebhookSecret === null) {
+        const webhook = await this.#webhook(url, source.webhookSecret);
+        Object.assign(parts, webhook.columns);
+        secret = source.webhookSecret === undefined ? webhook.secret : null;
+      }
+    }
+    if (source.key !== undefined) parts.sealedKey = await this.#sealedKey(source);
+    if (schedule) parts.schedule = schedule;
+    const spec: JobSpec = { ...job, ...parts };
+    // What is as it was is not looked at: a job whose session or key is gone can still be paused or renamed.
+    if (parts.budget) checkBudget(parts.budget, this.#parts.limits);
+    if (parts.session !== undefined) await this.#checkSession(owner, parts.session);
+    const { agent_name, provider, model } = change;
+    if (source.key !== undefined || [agent_name, provider, model].some((each) => each !== undefined))
+      await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
+    const changed = await automation.jobs.update(owner, "cron", id, {
+      ...parts,
+      fingerprint: await fingerprintOf(spec),
+      ...stateOf(job, spec, { status: change.status, isRescheduled: schedule !== null, now }),
+    });
+    if (!changed) throw noJob();
+    this.#parts.wake();
+    return { job: changed, webhookSecret: secret };
+  }
+
+  async delete(owner: string, id: string): Promise<void> {
+    if (!(await this.#parts.automation.jobs.delete(owner, "cron", id))) throw noJob();
+  }
+
+  /** Throws AppError `not_found`, or `conflict` while one is not over. */
+  async run(owner: string, id: string): Promise<Occurrence> {
+    const job = await this.get(owner, id);
+    const occurrence = await this.#parts.runNow(job);
+    if (occurrence) return occurrence;
+    throw new AppError(
+      "conflict",
+      "A run of this job is not over yet. Wait for its end, stop it with POST /api/runs/{id}/stop, or let runs wait for each other (overlap: queue).",
+    );
+  }
+
+  /** Past occurrences, newest first, and the next times. */
+  async runs(
+    owner: string,
+    id: string,
+    options: { limit: number; cursor?: string | undefined },
+    upcoming: number,
+  ): Promise<OccurrencePage & { upcoming: Date[] }> {
+    const job = await this.get(owner, id);
+    const page = await this.#parts.automation.occurrences.list(owner, id, options);
+    return { ...page, upcoming: upcomingOf(job, upcoming) };
+  }
+
+  async #sealedKey({ key, sealedKey }: KeySource): Promise<string | null> {
+    if (sealedKey !== undefined) return sealedKey;
+    if (key === undefined) return null;
+    const { vault } = this.#parts.agent;
+    if (vault) return vault.seal(key);
+    throw wrong(
+      "api_key",
+      "it cannot be kept, since this server has no secret to encrypt it under. Set SECRET_KEY on the server, or leave it out where the operator has set a key.",
+    );
+  }
+
+  async #webhook(url: string | null, wished: string | undefined) {
+    if (wished !== undefined) checkWebhookSecret(wished);
+    if (url === null) {
+      if (wished !== undefined) throw wrong("webhook_secret", "it is of no use without webhook_url.");
+      return { columns: { webhookUrl: null, sealedWebhookSecret: null }, secret: null };
+    }
+    const { vault } = this.#parts.agent;
+    if (!vault) throw wrong("webhook_url", "there is no secret to sign under. Set SECRET_KEY on the server.");
+    if (!URL.canParse(url) || !/^https?:\/\/[^@]+$/i.test(url))
+      throw wrong("webhook_url", "it has to be an http or https URL without a user name or password.");
+    const secret = wished ?? createWebhookSecret();
+    return { columns: { webhookUrl: url, sealedWebhookSecret: await vault.seal(secret) }, secret };
+  }
+
+  /** What could be found wrong at each run is found wrong now. */
+  async #checkSession(owner: string, session: string): Promise<void> {
+    if (session === "new") return;
+    if (!session.startsWith("ses_"))
+      throw wrong("session", "it has to be `new`, for one of its own each time, or the id of a session.");
+    try {
+      await this.#parts.agent.store.sessions.get(owner, session);
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== "not_found") throw error;
+      throw new AppError("not_found", "session: there is no session with this id.", { param: "session" });
+    }
+  }
+}
+
+function noJob(): AppError {
+  return new AppError("not_found", "There is no job with this id.");
+}

@@ -1,0 +1,41 @@
+/** Automation as the rest of the service has it: the runner with its clock, and the jobs. */
+import { Pace } from "./pace.ts";
+import { CronJobs } from "./scheduler.ts";
+import { Engine, type EngineParts, type Ticked } from "./tick.ts";
+
+export interface AutomationService {
+  readonly cron: CronJobs;
+  readonly engine: Engine;
+  tick(): Promise<Ticked>;
+  /** Something may be due sooner than was known. */
+  wake(): void;
+  /** Takes up nothing more. */
+  close(): void;
+}
+
+export function createAutomation(parts: Omit<EngineParts, "automation">): AutomationService {
+  const { platform, store } = parts.agent;
+  const { automation } = store;
+  const engine = new Engine({ ...parts, automation });
+  // On Workers nothing may run between requests: what ticks there is the trigger.
+  const pace =
+    platform.runtime === "workerd"
+      ? undefined
+      : new Pace({
+          tick: () => engine.tick(),
+          nextDue: () => automation.nextDue(),
+          now: () => platform.now(),
+          background: (work) => platform.background(work),
+        });
+  pace?.wake();
+  const wake = () => pace?.wake();
+  const cron = new CronJobs({ ...parts, automation, wake, runNow: (job) => engine.runNow(job) });
+  return {
+    ...{ cron, engine, wake },
+    tick: () => engine.tick(),
+    close() {
+      pace?.stop();
+      engine.stop();
+    },
+  };
+}

@@ -1,0 +1,126 @@
+/** Rows of jobs <-> the core's words. Pure. */
+import type { InValue, Row } from "@libsql/client/web";
+import type { Job, JobChange, JobSpec, Schedule, WatchState } from "../core/automation.ts";
+import { toStorable, toStorableJson } from "./text.ts";
+
+export const JOB_COLUMNS = `id, owner, kind, name, command, session, agent_name, provider, model, sealed_key, allowed_tools,
+  approval, webhook_url, sealed_webhook_secret, budget, overlap, max_runs, schedule, misfire, repeat_after_crash, target,
+  interval_ms, debounce_ms, cooldown_ms, check_state, last_checked_at, last_fired_at, last_error, status, reason, runs_made,
+  failures, tokens, money, last_run_at, last_fate, next_at, created_at, updated_at`;
+
+type Columns = Record<string, InValue>;
+
+/** The columns that a part of a job is kept in; what is absent is not among them. */
+export function jobColumns(part: JobChange & { kind?: JobSpec["kind"] }): Columns {
+  const out: Columns = {};
+  const put = <T>(name: string, value: T | undefined, to: (value: T) => InValue) => {
+    if (value !== undefined) out[name] = to(value);
+  };
+  const same = (value: InValue) => value;
+  const words = (value: string | null) => (value === null ? null : toStorable(value));
+  const time = (value: Date | null) => value?.getTime() ?? null;
+  const json = (value: unknown) => (value === null ? null : toStorableJson(value));
+  put("kind", part.kind, same);
+  put("name", part.name, words);
+  put("command", part.command, words);
+  put("session", part.session, words);
+  put("agent_name", part.agentName, words);
+  put("provider", part.provider, words);
+  put("model", part.model, words);
+  put("sealed_key", part.sealedKey, same);
+  put("allowed_tools", part.allowedTools, json);
+  put("approval", part.approval, same);
+  put("webhook_url", part.webhookUrl, words);
+  put("sealed_webhook_secret", part.sealedWebhookSecret, same);
+  put("budget", part.budget, json);
+  put("overlap", part.overlap, same);
+  put("max_runs", part.maxRuns, same);
+  put("schedule", part.schedule, json);
+  put("misfire", part.misfire, same);
+  put("repeat_after_crash", part.repeatAfterCrash, (value) => (value ? 1 : 0));
+  if (part.watch) {
+    put("target", part.watch.target, json);
+    put("interval_ms", part.watch.intervalMs, same);
+    put("debounce_ms", part.watch.debounceMs, same);
+    put("cooldown_ms", part.watch.cooldownMs, same);
+  }
+  put("status", part.status, same);
+  put("reason", part.reason, words);
+  put("failures", part.failures, same);
+  put("next_at", part.nextAt, time);
+  put("fingerprint", part.fingerprint, same);
+  return out;
+}
+
+export function watchColumns({ state, lastCheckedAt, lastFiredAt, lastError }: WatchState): Columns {
+  return {
+    check_state: state === null ? null : toStorableJson(state),
+    last_checked_at: lastCheckedAt?.getTime() ?? null,
+    last_fired_at: lastFiredAt?.getTime() ?? null,
+    last_error: lastError === null ? null : toStorable(lastError),
+  };
+}
+
+export function toJob(row: Row): Job {
+  const text = (name: string) => row[name] as string | null;
+  const parsed = <T>(name: string) => (row[name] === null ? null : (JSON.parse(row[name] as string) as T));
+  const target = parsed<Record<string, unknown>>("target");
+  return {
+    id: row.id as string,
+    owner: row.owner as string,
+    kind: row.kind as Job["kind"],
+    name: row.name as string,
+    command: row.command as string,
+    session: row.session as string,
+    agentName: text("agent_name"),
+    provider: text("provider"),
+    model: text("model"),
+    sealedKey: text("sealed_key"),
+    allowedTools: parsed<string[]>("allowed_tools"),
+    approval: row.approval as Job["approval"],
+    webhookUrl: text("webhook_url"),
+    sealedWebhookSecret: text("sealed_webhook_secret"),
+    budget: parsed<Job["budget"]>("budget") ?? {},
+    overlap: row.overlap as Job["overlap"],
+    maxRuns: row.max_runs as number | null,
+    schedule: toSchedule(parsed("schedule")),
+    misfire: row.misfire as Job["misfire"],
+    repeatAfterCrash: row.repeat_after_crash === 1,
+    watch: target && {
+      target,
+      intervalMs: row.interval_ms as number,
+      debounceMs: row.debounce_ms as number,
+      cooldownMs: row.cooldown_ms as number,
+    },
+    watchState: {
+      state: parsed("check_state"),
+      lastCheckedAt: toTime(row.last_checked_at),
+      lastFiredAt: toTime(row.last_fired_at),
+      lastError: text("last_error"),
+    },
+    status: row.status as Job["status"],
+    reason: text("reason"),
+    runsMade: row.runs_made as number,
+    failures: row.failures as number,
+    spent: { tokens: row.tokens as number, money: row.money as number },
+    lastRunAt: toTime(row.last_run_at),
+    lastFate: row.last_fate as Job["lastFate"],
+    nextAt: toTime(row.next_at),
+    createdAt: new Date(row.created_at as number),
+    updatedAt: new Date(row.updated_at as number),
+  };
+}
+
+/** JSON has no dates. */
+function toSchedule(
+  schedule: (Omit<Schedule, "anchor" | "at"> & { anchor?: string; at?: string }) | null,
+): Schedule | null {
+  if (schedule?.anchor !== undefined)
+    return { ...(schedule as { kind: "interval"; minutes: number }), anchor: new Date(schedule.anchor) };
+  if (schedule?.at !== undefined) return { kind: "once", at: new Date(schedule.at) };
+  return schedule as Schedule | null;
+}
+
+export function toTime(value: unknown): Date | null {
+  return typeof value === "number" ? new Date(value) : null;
+}
