@@ -1,8 +1,11 @@
 /** The route map: which path leads where, and what happens to what leads nowhere or throws. */
 import { Hono } from "hono";
 import { AppError } from "./errors.ts";
+import { agentRoutes } from "./http/agents.ts";
+import { automationRoutes } from "./http/automation.ts";
 import { chatRoutes } from "./http/chat.ts";
 import { countTokens } from "./http/count-tokens.ts";
+import { cronRoutes } from "./http/cron.ts";
 import { docsRoutes } from "./http/docs.ts";
 import type { AppEnv } from "./http/env.ts";
 import { fileRoutes } from "./http/files.ts";
@@ -57,7 +60,12 @@ export function createApp(services: Services): Hono<AppEnv> {
   app.use("/api/notes", once);
   app.use("/api/notes/upload", idempotency(services, uploadAsked(services)));
   app.route("/api/notes", noteRoutes(services));
+  app.use("/api/agents", once);
+  app.route("/api/agents", agentRoutes(services));
   app.route("/api/tools", toolRoutes(services));
+  for (const path of ["/api/cron", "/api/cron/:id/run"]) app.use(path, once);
+  app.route("/api/cron", cronRoutes(services));
+  app.route("/api/automation", automationRoutes(services));
   app.route("/api/tts", speechRoutes(services));
   app.use("/api/mcp/connect", once);
   app.route("/api/mcp", mcpRoutes(services));

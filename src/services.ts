@@ -1,8 +1,11 @@
 /** The only place where parts are put together: Config + Platform + Store -> what the routes use. */
+import { createSwarm } from "./agent/delegate.ts";
 import { createKeyVault } from "./agent/key-vault.ts";
 import { LiveRuns } from "./agent/live-runs.ts";
 import type { AgentServices } from "./agent/turn.ts";
+import { type AutomationService, createAutomation } from "./automation/service.ts";
 import type { Config } from "./config.ts";
+import type { Scheduler } from "./core/automation.ts";
 import type { MemoryVault } from "./core/memory.ts";
 import { Metrics } from "./core/metrics.ts";
 import type { ModelRegistry } from "./core/model.ts";
@@ -26,11 +29,14 @@ import { createEmbedder } from "./providers/embeddings.ts";
 import { createModelRegistry } from "./providers/registry.ts";
 import { createSpeakers } from "./providers/speech.ts";
 import { BackgroundCommands } from "./tools/background-commands.ts";
+import { createCancelSchedule } from "./tools/cancel-schedule.ts";
 import { createForget } from "./tools/forget.ts";
+import { createListSchedules } from "./tools/list-schedules.ts";
 import { createReadNote } from "./tools/read-note.ts";
 import { createRecall } from "./tools/recall.ts";
 import { createTools } from "./tools/registry.ts";
 import { createRemember } from "./tools/remember.ts";
+import { createScheduleTask } from "./tools/schedule-task.ts";
 import { createSearchNotes } from "./tools/search-notes.ts";
 import { createWriteNote } from "./tools/write-note.ts";
 
@@ -41,6 +47,7 @@ export interface Services {
   models: ModelRegistry;
   agent: AgentServices;
   runs: LiveRuns;
+  automation: AutomationService;
   metrics: Metrics;
   memory: MemoryVault;
   images: Images;
@@ -95,6 +102,7 @@ export function createServices(
     ...createTools(config, commands),
     ...memoryTools(memory.vault),
     ...noteTools(store, images),
+    ...scheduleTools(store, () => automation.cron),
   ];
   const mcpVault = vaultOf(platform.secret, "MCP servers");
   const mcpAuthorizations = new Authorizations({
@@ -130,19 +138,47 @@ export function createServices(
     encoder: (run) => new RunFrames(run),
   };
   const runs = new LiveRuns(agent);
+  const automation: AutomationService = createAutomation({
+    ...{ agent, runs, ...config.automation, leaseMs: config.sessions.leaseMs },
+    models: { defaults: config.providers, aliases: config.models.aliases },
+    runTimeoutMs: config.run.timeoutMs,
+  });
+  agent.swarm = createSwarm(agent, {
+    ...config.swarm,
+    defaultModel: (provider) => config.providers[provider].model,
+    hold: (runId, controller) => runs.hold(runId, controller),
+    retryEnd: (owner, runId, reason) => runs.retryEnd(owner, runId, reason),
+    // Loaded when the first result is checked.
+    jsonProblem: async (schema, value) =>
+      (await import("./mcp/output-schema.ts")).outputProblem(schema, value),
+  });
   metrics.gauge({ name: "dragoman_runs_active", help: "Runs under way here.", read: () => runs.active });
   const speech = speechOf(config, platform);
   const texts = () => speech.desk.active;
   metrics.gauge({ name: "dragoman_speech_active", help: "Texts being spoken here.", read: texts });
   const tick = async (): Promise<void> => {
-    await Promise.all([runs.recover(), mcp.tick(), memory.tick(), images.sweep()]);
+    await Promise.all([runs.recover(), mcp.tick(), memory.tick(), images.sweep(), automation.tick()]);
   };
   const stop = lookAfter(tick, config, platform);
   return {
-    ...{ config, platform, store, models, agent, runs, metrics, commands, mcp, mcpAuthorizations, tick },
+    ...{
+      config,
+      platform,
+      store,
+      models,
+      agent,
+      runs,
+      automation,
+      metrics,
+      commands,
+      mcp,
+      mcpAuthorizations,
+      tick,
+    },
     ...{ memory: memory.vault, images, imageLinks, speech },
     async close() {
       stop();
+      automation.close();
       memory.close();
       await Promise.all([commands.close(), runs.release(), mcp.close(), platform.voice?.close()]);
     },
@@ -181,6 +217,20 @@ function memoryOf(
   const embedder =
     embedding && createEmbedder({ ...embedding, key: embedding.apiKey, retries: config.upstream.retries });
   return createMemoryService({ config: config.memory, platform, store, models, keys, embedder });
+}
+
+function scheduleTools({ runs }: Store, cron: () => Scheduler): Tool[] {
+  const scheduler: Scheduler = {
+    create: (...args) => cron().create(...args),
+    list: (...args) => cron().list(...args),
+    get: (...args) => cron().get(...args),
+    delete: (...args) => cron().delete(...args),
+  };
+  return [
+    createScheduleTask(scheduler, runs),
+    createListSchedules(scheduler),
+    createCancelSchedule(scheduler),
+  ];
 }
 
 function memoryTools(vault: MemoryVault): Tool[] {

@@ -33,6 +33,7 @@ const MAY: Record<string, { own: string[]; packages: RegExp }> = {
       /^(just-bash\/browser|@libsql\/client(\/web)?|libsql|@logtape\/logtape|unpdf|htmlparser2|linkedom|@mozilla\/readability|turndown|@anthropic-ai\/sandbox-runtime|hono|@hono\/node-server|esbuild)$/,
   },
   agent: { own: ["core", "errors.ts"], packages: /^$/ },
+  automation: { own: ["core", "errors.ts", "agent"], packages: /^croner$/ },
   providers: {
     own: ["core", "errors.ts"],
     packages: /^(openai|groq-sdk|@anthropic-ai\/sdk|@google\/genai)(\/.*)?$/,
@@ -44,7 +45,7 @@ const MAY: Record<string, { own: string[]; packages: RegExp }> = {
   "services.ts": {
     own: [
       ...["core", "errors.ts", "config.ts", "agent", "providers", "tools", "mcp", "knowledge", "store"],
-      ...["protocols", "platform"],
+      ...["protocols", "platform", "automation"],
     ],
     packages: /^$/,
   },

@@ -50,21 +50,48 @@ export async function decideCalls(
   const [first] = calls;
   if (!first) throw new AppError("not_found", "No call of this session waits for a decision.");
   // Nobody can go on with a run whose calls came too late; it would stand in the list for ever.
-  if (calls.some((call) => call.state === "expired"))
-    await cancelPaused(services, owner, first.runId, "expired");
+  const runIds = [...new Set(calls.map((call) => call.runId))];
+  const roots = new Set(await Promise.all(runIds.map((runId) => rootOf(services, owner, runId))));
+  const [runId = first.runId] = roots;
+  if (calls.some((call) => call.state === "expired")) await cancelPaused(services, owner, runId, "expired");
   for (const call of calls) refuseUnlessOpen(call, decision);
-  if (calls.some((call) => call.runId !== first.runId))
+  if (roots.size > 1)
     throw new AppError(
       "conflict",
       "These calls belong to different runs. Decide on those of one run at a time.",
     );
-  const open = calls.filter((call) => call.state === "pending").map((call) => call.callId);
-  if (open.length === 0) return { runId: first.runId, calls, repeated: true };
-  const after = await store.runs.decide(owner, first.runId, open, decision, now);
-  for (const call of after.calls) if (!after.decided.includes(call.callId)) refuseUnlessOpen(call, decision);
+  const open = calls.filter((call) => call.state === "pending");
+  if (open.length === 0) return { runId, calls, repeated: true };
+  const after: CallRecord[] = [];
+  let decided = 0;
+  for (const [id, each] of Map.groupBy(open, (call) => call.runId)) {
+    const ids = each.map((call) => call.callId);
+    const result = await store.runs.decide(owner, id, ids, decision, now);
+    for (const call of result.calls)
+      if (!result.decided.includes(call.callId)) refuseUnlessOpen(call, decision);
+    after.push(...result.calls);
+    decided += result.decided.length;
+  }
   if (wish.approved && wish.scope === "session")
     await store.sessions.grant(owner, wish.sessionId, calls.flatMap(grantFor));
-  return { runId: first.runId, calls: after.calls, repeated: after.decided.length === 0 };
+  return { runId, calls: after, repeated: decided === 0 };
+}
+
+/** The run that goes on when something is decided about a run's calls: of a member's, the one that it hangs from. */
+async function rootOf({ store }: AgentServices, owner: string, runId: string): Promise<string> {
+  return (await store.runs.get(owner, runId))?.root ?? runId;
+}
+
+/** The calls of a run and of its members. */
+export async function callsOfSwarm(
+  { store }: AgentServices,
+  owner: string,
+  runId: string,
+): Promise<CallRecord[]> {
+  const calls = await store.runs.calls(owner, runId);
+  for (const member of await store.runs.members(owner, runId))
+    calls.push(...(await store.runs.calls(owner, member.id)));
+  return calls;
 }
 
 /** The call that a chat message decides by its code, decided; null when the message is no decision of this owner's. */
@@ -94,7 +121,7 @@ export async function decideByCode(
     services.platform.now(),
   );
   if (after.decided.length === 0) throw new AppError("conflict", "This code has been used already.");
-  return { runId: first.runId, calls: after.calls, repeated: false };
+  return { runId: await rootOf(services, owner, first.runId), calls: after.calls, repeated: false };
 }
 
 async function selectCalls(
@@ -122,12 +149,12 @@ async function selectCalls(
 
 /** What a request that names no calls meant before, when it is sent again: the calls that were decided last, or expired. */
 async function latestDecision(
-  { store }: AgentServices,
+  services: AgentServices,
   owner: string,
   sessionId: string,
 ): Promise<CallRecord[]> {
-  const { runs } = await store.runs.list(owner, { sessionId, limit: 1 });
-  const calls = runs[0] ? await store.runs.calls(owner, runs[0].id) : [];
+  const { runs } = await services.store.runs.list(owner, { sessionId, limit: 1 });
+  const calls = runs[0] ? await callsOfSwarm(services, owner, runs[0].id) : [];
   const late = calls.filter((call) => call.state === "expired");
   if (late.length > 0) return late;
   const latest = Math.max(...calls.map((call) => call.decidedAt?.getTime() ?? 0));

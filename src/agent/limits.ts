@@ -1,5 +1,5 @@
 /** What ends a run that does not end by itself (R6). Each limit has a reason that the user reads. */
-import type { CallPart, Usage } from "../core/message.ts";
+import type { CallPart } from "../core/message.ts";
 
 export interface RunLimits {
   /** Model calls in one run. */
@@ -22,12 +22,11 @@ export class LimitWatch {
     this.#limits = limits;
   }
 
-  /** Before a model call: the reason to stop, or null. */
-  beforeStep(step: number, usage: Usage): string | null {
+  /** Before a model call: the reason to stop, or null. `tokens`: what counts for the budget. */
+  beforeStep(step: number, tokens: number): string | null {
     const { maxSteps, tokenBudget } = this.#limits;
     if (step >= maxSteps)
       return `I stopped here: a run may take ${maxSteps} steps (MAX_STEPS). Ask me to go on.`;
-    const tokens = usage.input + usage.output;
     if (tokens >= tokenBudget)
       return `I stopped here: this run has used ${tokens} tokens, and ${tokenBudget} is its budget (RUN_TOKEN_BUDGET). Ask me to go on.`;
     return null;

@@ -4,6 +4,7 @@
  */
 import type { RunRecord } from "../core/run.ts";
 import { AppError } from "../errors.ts";
+import { callsOfSwarm } from "./approvals.ts";
 import type { Frame, RunClose } from "./journal.ts";
 import type { AgentServices, Turn } from "./turn.ts";
 import { cancelPaused, endAbandoned } from "./turn-ending.ts";
@@ -129,10 +130,14 @@ export class LiveRuns {
 
   /** Goes on with a parked run if some of its calls have been decided. Returns whether this call has seen to it. */
   async goOn(owner: string, runId: string): Promise<boolean> {
-    const { runs } = this.#services.store;
-    const calls = await runs.calls(owner, runId);
+    const calls = await callsOfSwarm(this.#services, owner, runId);
     if (!calls.some((call) => call.result === null && (call.state === "allowed" || call.state === "denied")))
       return false;
+    return this.#resume(owner, runId);
+  }
+
+  async #resume(owner: string, runId: string): Promise<boolean> {
+    const { runs } = this.#services.store;
     const record = await runs.resume(owner, runId, this.#services.holder, this.#lease());
     if (record) await this.#continue(record, { after: "decided", asking: "person" });
     return record !== null;
@@ -168,6 +173,8 @@ export class LiveRuns {
       await this.#attempt(runId, () => this.goOn(owner, runId));
     for (const { owner, runId } of await store.runs.expire(now, TAKEN_AT_ONCE))
       await this.#attempt(runId, () => cancelPaused(this.#services, owner, runId, "expired"));
+    for (const { owner, runId } of await store.runs.orphans(now, TAKEN_AT_ONCE))
+      await this.#attempt(runId, () => this.#endOrphan(owner, runId, now));
   }
 
   /** One run that cannot be helped must not keep the others from it. */
@@ -180,6 +187,14 @@ export class LiveRuns {
         error: String(error instanceof Error ? error.stack : error),
       });
     }
+  }
+
+  /** A member whose swarm is over. */
+  async #endOrphan(owner: string, runId: string, now: Date): Promise<void> {
+    if (this.#held.has(runId) || (await cancelPaused(this.#services, owner, runId, "stopped"))) return;
+    const { runs } = this.#services.store;
+    const record = await runs.takeOver(runId, this.#services.holder, now, this.#lease());
+    if (record) await endAbandoned(this.#services, record, stopped());
   }
 
   async #takeOver(runId: string, now: Date): Promise<void> {
@@ -259,8 +274,14 @@ export class LiveRuns {
     if (ours) {
       ours.controller.abort();
       await ours.ended;
-    } else if (record.status === "paused") await cancelPaused(this.#services, owner, runId, "stopped");
-    else if (record.status === "running") await this.#stopElsewhere(owner, runId);
+      // Those that run have ended with it; those that wait for a decision have not noticed.
+      for (const member of await runs.members(owner, runId))
+        if (member.status === "paused") await cancelPaused(this.#services, owner, member.id, "stopped");
+    } else if (record.status === "paused") {
+      await cancelPaused(this.#services, owner, runId, "stopped");
+      // Its lead waits for it, and goes on without it.
+      if (record.root !== undefined) await this.#resume(owner, record.root);
+    } else if (record.status === "running") await this.#stopElsewhere(owner, runId);
     return (await runs.get(owner, runId)) ?? record;
   }
 

@@ -1,5 +1,5 @@
 /** The loop: model, tools, model again, until the turn ends, goes back to the client or meets a limit. */
-import type { AgentEvent, ModelEvent, RunOutcome } from "../core/event.ts";
+import type { AgentEvent, ModelEvent, PendingCall, RunOutcome } from "../core/event.ts";
 import { Fold } from "../core/fold.ts";
 import { createId } from "../core/id.ts";
 import {
@@ -16,6 +16,7 @@ import type { ModelAdapter, ModelRequest } from "../core/model.ts";
 import type { Log } from "../core/platform.ts";
 import { isCommand, previewsOf } from "../core/preview.ts";
 import type { CallRecord } from "../core/run.ts";
+import type { Spending } from "../core/swarm.ts";
 import { type Tool, type ToolContext, toolSpec } from "../core/tool.ts";
 import { type Fault, toFault } from "../errors.ts";
 import { approvalText, createCode, hashCode } from "./approval-code.ts";
@@ -46,7 +47,13 @@ export interface RunInput {
   summary?: Message | undefined;
   /** Makes room before a model call; without it, or when it cannot, the history's oldest part is left out. */
   compaction?: Compaction | undefined;
-  context: Omit<ToolContext, "callId" | "signal" | "progress">;
+  context: Omit<ToolContext, "callId" | "signal" | "progress" | "show">;
+  /** It belongs to a swarm: what all of its runs have used, for the budget. */
+  spending?: Spending | undefined;
+  /** The named agent, as its messages say. */
+  agent?: string | undefined;
+  /** Another run's words begin it: the ids of calls are told apart from those of others, and what it is told may come from outside. */
+  delegated?: { outside: boolean } | undefined;
   log: Log;
   now(): Date;
   journal: Journal;
@@ -177,7 +184,7 @@ class Run {
   /** One model call and its tools. Returns how the run ends, or undefined when it goes on. */
   async *#oneStep(): AsyncGenerator<AgentEvent, Ending | undefined, void> {
     const { adapter } = this.#input;
-    const limit = this.#watch.beforeStep(this.#steps, this.#usage);
+    const limit = this.#watch.beforeStep(this.#steps, this.#tokens);
     if (limit) return yield* this.#giveUp(limit);
     yield* this.#makeRoom();
 
@@ -210,18 +217,18 @@ class Run {
         : { type: "model", step: this.#step, event };
     }
     if (!done) throw new Error("an adapter's stream ended without done or failed");
-    this.#usage = addUsage(this.#usage, done.usage);
+    this.#spend(done.usage);
     return yield* this.#act(fold.message, done);
   }
 
   async *#makeRoom(): AsyncGenerator<AgentEvent, void, void> {
     const { compaction, limits } = this.#input;
     if (!compaction) return;
-    const spare = limits.tokenBudget - this.#usage.input - this.#usage.output;
+    const spare = limits.tokenBudget - this.#tokens;
     const history = { request: this.#wanted(), base: this.#base, made: this.#made, spare };
     const compacted = await compaction(history, this.#clock.signal);
     if (!compacted) return;
-    this.#usage = addUsage(this.#usage, compacted.usage);
+    this.#spend(compacted.usage);
     if (!compacted.done) return;
     const { summary, messages, tokensBefore, tokensAfter } = compacted.done;
     this.#summary = summary;
@@ -272,8 +279,9 @@ class Run {
 
   /** A summary may hold words of what it stands for, whoever they came from. */
   readonly #outside = (): boolean => {
-    const { tools } = this.#input;
-    return this.#summary !== undefined || hasOutside(this.#base, tools) || hasOutside(this.#made, tools);
+    const { tools, delegated } = this.#input;
+    if (delegated?.outside || this.#summary !== undefined) return true;
+    return hasOutside(this.#base, tools) || hasOutside(this.#made, tools);
   };
 
   #judged(calls: CallPart[], mixed: boolean): CallRecord[] {
@@ -307,32 +315,51 @@ class Run {
     await this.#commit(calls);
     for (const call of settled) yield ended(this.#step, call);
     const store = (changed: CallRecord[], shown?: AgentEvent) => this.#commit(changed, shown);
-    const batch = { step: this.#step, tools, context: { ...context, outside: this.#outside }, log, store };
+    const asked: PendingCall[] = [];
+    const batch = {
+      ...{ step: this.#step, tools, context: { ...context, outside: this.#outside }, log, store },
+      // They count in the swarm's spending since they were used.
+      spend: (usage: Usage) => {
+        this.#usage = addUsage(this.#usage, usage);
+      },
+      park: (theirs: PendingCall[]) => void asked.push(...theirs),
+    };
     yield* runTools(batch, groups, this.#clock.signal);
     if (this.#clock.signal.aborted) return yield* this.#interrupted(calls);
-    if (pending.length > 0) return yield* this.#park(pending, codes);
+    if (pending.length + asked.length > 0) return yield* this.#park(pending, codes, asked);
     this.#add(calls.map((call) => call.result ?? notRun(call, LOST)));
     return undefined;
   }
 
-  async *#park(calls: CallRecord[], codes: string[]): AsyncGenerator<AgentEvent, Ending, void> {
+  /** `theirs`: calls of members, which have codes already where codes are given. */
+  async *#park(
+    calls: CallRecord[],
+    codes: string[],
+    theirs: PendingCall[],
+  ): AsyncGenerator<AgentEvent, Ending, void> {
     // What a command does depends on where it starts.
     const directory = calls.some(({ name }) => isCommand(name))
       ? await this.#input.context.workingDirectory?.read()
       : undefined;
     const previews = previewsOf(calls, directory ?? "");
-    const asked = calls.map((call, i) => ({
-      id: call.callId,
-      name: call.name,
-      args: call.args,
-      preview: previews[i] ?? "",
-      risk: call.risk,
-      expiresAt: call.expiresAt?.toISOString() ?? "",
-      code: codes[i],
-    }));
+    const own = calls.map(
+      (call, i): PendingCall => ({
+        id: call.callId,
+        name: call.name,
+        args: call.args,
+        preview: previews[i] ?? "",
+        risk: call.risk,
+        expiresAt: call.expiresAt?.toISOString() ?? "",
+        code: codes[i],
+      }),
+    );
+    const asked = [...own, ...theirs];
     yield { type: "approval-needed", step: this.#step, calls: asked };
-    const shown = asked.map(({ preview, code = "" }) => ({ preview, code }));
-    if (codes.length > 0) yield* this.#say(approvalText(shown, asked[0]?.expiresAt ?? ""));
+    const shown = asked.map(({ preview = "", code = "", agent }) => ({
+      preview: agent === undefined ? preview : `# ${agent} asks:\n${preview}`,
+      code,
+    }));
+    if (this.#input.asking === "text") yield* this.#say(approvalText(shown, asked[0]?.expiresAt ?? ""));
     return { outcome: "paused", stop: "stop" };
   }
 
@@ -382,12 +409,25 @@ class Run {
 
   /** Some servers number calls anew in each reply (`call_0`), or forget the id. */
   #uniqueId(id: string): string {
-    const unique = id === "" || this.#ids.has(id) ? createId("call") : id;
+    const unique = id === "" || this.#ids.has(id) || this.#input.delegated ? createId("call") : id;
     this.#ids.add(unique);
     return unique;
   }
 
-  #add(messages: Message[]): void {
+  /** Tokens that count for the budget. */
+  get #tokens(): number {
+    return this.#input.spending?.tokens ?? this.#usage.input + this.#usage.output;
+  }
+
+  #spend(usage: Usage): void {
+    this.#usage = addUsage(this.#usage, usage);
+    if (this.#input.spending) this.#input.spending.tokens += usage.input + usage.output;
+  }
+
+  #add(added: Message[]): void {
+    const { agent } = this.#input;
+    const signed = (message: Message) => (message.role === "assistant" ? { ...message, agent } : message);
+    const messages = agent === undefined ? added : added.map(signed);
     this.#made.push(...messages);
     this.#input.journal.add(messages);
   }

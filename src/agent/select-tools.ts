@@ -3,6 +3,9 @@ import type { ToolChoice, ToolSpec } from "../core/model.ts";
 import type { Tool } from "../core/tool.ts";
 import type { Policy } from "./policy.ts";
 
+/** The tool with which an agent leads a swarm. It is offered by what a run is, and not by its selection. */
+export const DELEGATE = "delegate";
+
 /** `x-agent-tools`: by default it depends on whether the client brings tools of its own. */
 export type ToolSelection = "default" | "all" | "none" | string[];
 

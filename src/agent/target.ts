@@ -1,4 +1,5 @@
 /** The `model` word of a request -> which agent answers, on which upstream model. Pure. */
+import type { NamedAgent } from "../core/agents.ts";
 import { matchGlob } from "../core/glob.ts";
 import { AppError } from "../errors.ts";
 
@@ -21,8 +22,23 @@ export interface ModelAlias {
   model: string;
 }
 
-/** Throws AppError `not_found` with param `model` for an agent that does not exist. */
-export function resolveTarget(word: string, defaultModel: string, aliases: readonly ModelAlias[]): Target {
+/** `agent`: the one that is meant, see findAgent. Throws AppError `not_found` with param `model` for one that is not it. */
+export function resolveTarget(
+  word: string,
+  defaultModel: string,
+  aliases: readonly ModelAlias[],
+  agent?: Pick<NamedAgent, "name" | "model"> | null,
+): Target {
+  const target = targetOf(word, agent?.model ?? defaultModel, aliases, agent?.name);
+  return agent ? { ...target, agent: agent.name, named: true } : target;
+}
+
+function targetOf(
+  word: string,
+  defaultModel: string,
+  aliases: readonly ModelAlias[],
+  known: string | undefined,
+): Target {
   const named = word === AGENT || word.startsWith(`${AGENT}/`) || word.startsWith(`${AGENT}@`);
   if (!named) return { agent: AGENT, named, model: alias(word, aliases) };
   const at = word.indexOf("@");
@@ -34,7 +50,7 @@ export function resolveTarget(word: string, defaultModel: string, aliases: reado
       param: "model",
     });
   if (agent === RAW) return { agent: null, named, model };
-  if (agent !== AGENT)
+  if (agent !== AGENT && agent !== known)
     throw new AppError(
       "not_found",
       `There is no agent '${agent}'. The agents are ${AGENT} and, for a bare model, ${AGENT}/${RAW}@<model id>.`,
@@ -43,9 +59,12 @@ export function resolveTarget(word: string, defaultModel: string, aliases: reado
   return { agent, named, model };
 }
 
-/** The ids under which agents stand in the model list. */
-export function agentIds(): string[] {
-  return [AGENT];
+/** The named agent that a word for a model means: null for the bare model, undefined where the word names none. */
+export function agentOf(word: string): string | null | undefined {
+  if (!word.startsWith(`${AGENT}/`)) return undefined;
+  const name = word.slice(AGENT.length + 1).split("@", 1)[0];
+  if (name === AGENT || name === "") return undefined;
+  return name === RAW ? null : name;
 }
 
 function alias(model: string, aliases: readonly ModelAlias[]): string {

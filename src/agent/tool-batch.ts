@@ -5,8 +5,8 @@
  * A call is marked as started before it starts, and its result is stored before anybody is told of it: after a crash
  * nothing runs twice that may have had effects.
  */
-import type { AgentEvent } from "../core/event.ts";
-import type { ToolResultMessage } from "../core/message.ts";
+import type { AgentEvent, PendingCall } from "../core/event.ts";
+import type { ToolResultMessage, Usage } from "../core/message.ts";
 import type { Log } from "../core/platform.ts";
 import type { CallRecord } from "../core/run.ts";
 import type { Tool, ToolContext, ToolOutput } from "../core/tool.ts";
@@ -15,10 +15,14 @@ import { runTool } from "./run-tool.ts";
 export interface ToolBatch {
   step: number;
   tools: ReadonlyMap<string, Tool>;
-  context: Omit<ToolContext, "callId" | "signal" | "progress">;
+  context: Omit<ToolContext, "callId" | "signal" | "progress" | "show">;
   log: Log;
   /** Makes changed calls durable, and what is shown of it. Throws when it cannot: the batch ends with that. */
   store(calls: CallRecord[], shown?: AgentEvent): Promise<void>;
+  /** Told of tokens that a tool has used, before its result is stored. */
+  spend(usage: Usage): void;
+  /** Told of calls that a tool waits for. The tool's own stays as it is, started and without a result. */
+  park(calls: PendingCall[]): void;
 }
 
 /** Characters of output that wait for a slow reader; older ones are dropped, the result has them. */
@@ -56,7 +60,10 @@ export async function* runTools(
   }
 }
 
-type Waiting = AgentEvent | { type: "ended"; call: CallRecord; output: ToolOutput };
+type Waiting =
+  | AgentEvent
+  | { type: "ended"; call: CallRecord; output: ToolOutput }
+  | { type: "shown"; event: AgentEvent; taken: () => void };
 
 async function* runGroup(
   batch: ToolBatch,
@@ -67,6 +74,8 @@ async function* runGroup(
   const waiting: Waiting[] = [];
   let wake = () => {};
   let running = calls.length;
+  /** Nobody takes anything any more. */
+  let left = false;
   // A consumer that goes away ends the generator at a yield; the tools must not outlive it.
   const controller = new AbortController();
   const stop = () => controller.abort();
@@ -80,6 +89,12 @@ async function* runGroup(
     else waiting.push({ type: "tool-progress", step, callId, delta });
     wake();
   };
+  const show = (event: AgentEvent) =>
+    new Promise<void>((taken) => {
+      if (left) return taken();
+      waiting.push({ type: "shown", event, taken });
+      wake();
+    });
   for (const call of calls) {
     const { callId, name, args } = call;
     waiting.push({ type: "tool-start", step, callId, name, args });
@@ -88,6 +103,7 @@ async function* runGroup(
       callId,
       signal: controller.signal,
       progress: (delta: string) => progress(callId, delta),
+      show,
     };
     void runOne(batch, call, context).then((output) => {
       waiting.push({ type: "ended", call, output });
@@ -98,8 +114,13 @@ async function* runGroup(
   try {
     for (;;) {
       const event = waiting.shift();
-      if (event?.type === "ended") yield await ended(batch, event.call, event.output);
-      else if (event) yield event;
+      if (event?.type === "ended") {
+        if (event.output.parked) batch.park(event.output.parked);
+        else yield await ended(batch, event.call, event.output);
+      } else if (event?.type === "shown") {
+        yield event.event;
+        event.taken();
+      } else if (event) yield event;
       else if (running === 0) return;
       else
         await new Promise<void>((resolve) => {
@@ -109,11 +130,14 @@ async function* runGroup(
   } finally {
     signal.removeEventListener("abort", stop);
     controller.abort();
+    left = true;
+    for (const event of waiting) if (event.type === "shown") event.taken();
   }
 }
 
 async function ended(batch: ToolBatch, call: CallRecord, output: ToolOutput): Promise<AgentEvent> {
   call.state = "done";
+  if (output.usage) batch.spend(output.usage);
   call.result = resultOf(call, output, output.outside ?? batch.tools.get(call.name)?.outside);
   const { callId, name } = call;
   const failed = output.failed === true;

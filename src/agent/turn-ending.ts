@@ -19,7 +19,20 @@ const ENDINGS = {
 } as const;
 
 /** Ends a run that waits for a decision. Its calls will never run; the history stays whole. false: it does not wait. */
-export function cancelPaused(
+export async function cancelPaused(
+  services: AgentServices,
+  owner: string,
+  runId: string,
+  reason: keyof typeof ENDINGS,
+): Promise<boolean> {
+  const ended = await cancelOne(services, owner, runId, reason);
+  // The calls that it waited for may be those of members, which wait with it.
+  for (const { id, status } of ended ? await services.store.runs.members(owner, runId) : [])
+    if (status === "paused") await cancelOne(services, owner, id, reason);
+  return ended;
+}
+
+function cancelOne(
   services: AgentServices,
   owner: string,
   runId: string,

@@ -1,11 +1,15 @@
 /** What turns are made of and handed to: the services they use, what is asked of them, what they give back. */
+import type { NamedAgent } from "../core/agents.ts";
+import type { Unattended } from "../core/automation.ts";
 import type { Recall } from "../core/memory.ts";
 import type { ModelAdapter, ModelRegistry, ModelRequest } from "../core/model.ts";
 import type { Platform } from "../core/platform.ts";
-import type { PolicyFile } from "../core/policy.ts";
+import type { PolicyFile, PolicyRule } from "../core/policy.ts";
 import type { Frames } from "../core/run.ts";
 import type { Store } from "../core/store.ts";
+import type { MemberSpec, Spending, SwarmSpec } from "../core/swarm.ts";
 import type { Toolbox } from "../core/tool.ts";
+import type { Swarm } from "./delegate.ts";
 import type { FrameEncoder, Passed } from "./journal.ts";
 import type { KeyVault } from "./key-vault.ts";
 import type { RunLimits } from "./limits.ts";
@@ -36,6 +40,8 @@ export interface AgentServices {
   patienceMs: number;
   /** A run was stopped: what it has left behind ends too. */
   onStop?(owner: string, runId: string): void;
+  /** Absent where no run may delegate. */
+  swarm?: Swarm | undefined;
   /** The native door's stream, which every stored run has. */
   encoder(run: StreamStart): FrameEncoder;
 }
@@ -76,6 +82,16 @@ export interface Ask {
   key: string;
   callersKey: boolean;
   target: Target;
+  /** Absent for the default agent. */
+  agent?: NamedAgent | undefined;
+  /** In place of the agent's own rules. */
+  rules?: PolicyRule[] | undefined;
+  /** It may delegate, unless policy denies it. `allowed` follows from the selection where it is absent. */
+  swarm?: (Omit<SwarmSpec, "allowed"> & Partial<Pick<SwarmSpec, "allowed">>) | undefined;
+  /** It was delegated. */
+  member?: MemberSpec | undefined;
+  /** What the swarm that it belongs to has used. */
+  spending?: Spending | undefined;
   /** As the door decoded it. `model` is replaced by the target's. */
   request: ModelRequest;
   selection: ToolSelection;
@@ -85,6 +101,8 @@ export interface Ask {
   carriesSeals: boolean;
   asking: RunInput["asking"];
   maxSteps?: number | undefined;
+  /** Nobody watches it: a job's. `asking` says the same. */
+  unattended?: Unattended | undefined;
   /** Aborted when nobody waits for the turn to begin any more; default the run's own signal. */
   client?: AbortSignal | undefined;
 }

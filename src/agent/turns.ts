@@ -2,25 +2,27 @@
  * Turns: runs from their beginning, through approvals, crashes and stops, to their end. The one place that decides who
  * runs what and when; what a run does is run.ts, what is kept of it journal.ts.
  */
+import type { Unattended } from "../core/automation.ts";
 import { createId } from "../core/id.ts";
 import type { Recall } from "../core/memory.ts";
 import { type Message, type ProviderName, textOf } from "../core/message.ts";
-import type { ModelRequest } from "../core/model.ts";
+import type { PolicyRule } from "../core/policy.ts";
 import type { Frames, RunRecord, RunSpec } from "../core/run.ts";
 import type { Store } from "../core/store.ts";
-import type { Tool } from "../core/tool.ts";
+import type { Spending } from "../core/swarm.ts";
 import { AppError } from "../errors.ts";
 import { createCompaction, shortened } from "./compaction.ts";
 import { handedBackTurn, mustKeep, replayedCallIds, restoreTurns } from "./handed-back.ts";
 import { type Passed, RunJournal } from "./journal.ts";
 import type { RunLimits } from "./limits.ts";
+import { narrowed } from "./narrow.ts";
 import { createPolicy, type Policy } from "./policy.ts";
-import { agentPrompt } from "./prompt.ts";
 import { type Resume, type RunInput, run } from "./run.ts";
-import { selectTools } from "./select-tools.ts";
 import { freshMessages, type SessionTail, sessionTail, summaryMessage } from "./session-history.ts";
+import { AGENT } from "./target.ts";
 import type { AgentServices, Ask, SessionTurn, Turn, TurnWatch } from "./turn.ts";
 import { cancelPaused, openCalls, UNSTORED_EVENTS } from "./turn-ending.ts";
+import { addDelegate, prepare } from "./turn-tools.ts";
 import { windowOf } from "./windows.ts";
 import { createWorkingDirectory } from "./working-directory.ts";
 
@@ -46,9 +48,20 @@ export async function startTurn(
   const session = await sessionOf(store, ask);
   // Nobody has allowed anything in a session that nobody has used.
   const used = session !== undefined && session.lastSeq > 0;
-  const policy = await policyOf(services, ask.owner, used ? session.id : undefined);
-  const { request, tools } = prepare(services, ask, policy, await services.tools.of(ask.owner));
-  if (tools.size > 0 && services.recall) {
+  const rules = ask.rules ?? ask.agent?.policy ?? [];
+  const grantedIn = ask.member ? await sessionOfRoot(store, ask.owner, ask.member.root) : undefined;
+  const granted = grantedIn ?? (used ? session.id : undefined);
+  const policy = await policyOf(services, ask.owner, granted, rules, ask.unattended);
+  const { request, tools, swarm } = prepare(services, ask, policy, await services.tools.of(ask.owner));
+  const own = [...tools.keys()];
+  const spending: Spending = ask.spending ?? { tokens: 0 };
+  const { runId, owner, adapter, key, callersKey, maxSteps, asking, unattended } = ask;
+  addDelegate(services, tools, swarm, {
+    ...{ owner, runId, adapter, key, callersKey, maxSteps, asking, unattended, rules, spending },
+    ...{ root: ask.member?.root ?? runId, name: ask.member?.name ?? ask.target.agent ?? "" },
+    model: request.model,
+  });
+  if (tools.size > 0 && services.recall && !ask.member) {
     const recalling = recalledFor(services.recall, ask, session);
     const recalled = recalling instanceof Promise ? await recalling : recalling;
     // Behind all that is the same in every conversation.
@@ -59,9 +72,13 @@ export async function startTurn(
     provider: ask.adapter.provider,
     agent: ask.target.agent,
     request: { ...request, messages: [] },
-    tools: [...tools.keys()],
+    tools: own,
+    ...(rules.length > 0 ? { rules } : {}),
+    ...(swarm ? { swarm } : {}),
+    ...(ask.member ? { member: ask.member } : {}),
     maxSteps: ask.maxSteps,
     autoApprove: ask.asking === "allow",
+    unattended: ask.unattended,
     callersKey: ask.callersKey,
   };
   const sent = ask.request.messages;
@@ -88,7 +105,8 @@ export async function startTurn(
               run: {
                 id: ask.runId,
                 sessionId,
-                newSession: isNew ? { unlisted: !session } : undefined,
+                newSession: isNew ? { unlisted: !session || ask.member !== undefined } : undefined,
+                root: ask.member?.root,
                 spec,
                 sealedKey: ask.callersKey ? ((await services.vault?.seal(ask.key)) ?? null) : null,
                 holder: services.holder,
@@ -100,7 +118,7 @@ export async function startTurn(
   });
   let past: Past = {};
   if (session) {
-    if (ask.target.agent !== null) services.noteTurn?.(sessionTurn(ask, session.id));
+    if (ask.target.agent !== null && !ask.member) services.noteTurn?.(sessionTurn(ask, session.id));
     await beginInTurn(services, ask.owner, journal, ask.client ?? signal);
     const tail =
       journal.historySeq === fresh.length
@@ -115,8 +133,11 @@ export async function startTurn(
   const input: RunInput = {
     ...common(services, ask.owner, ask.runId, session?.id, journal),
     ...{ adapter: ask.adapter, request, tools, policy, window, journal, ...past },
+    spending: swarm || ask.member ? spending : undefined,
+    delegated: ask.member,
+    agent: ask.agent?.name,
     asking: ask.asking,
-    limits: limitsOf(services, ask.maxSteps),
+    limits: limitsOf(services, ask),
     handBack: async (made, calls) => {
       if (session || !mustKeep(made, ask.carriesSeals)) return;
       const ids = calls.map((call) => call.id);
@@ -162,24 +183,26 @@ export interface Continuation {
   /** `decided`: it was parked; `interrupted`: it was left in mid-stream. */
   after: "decided" | "interrupted";
   asking: RunInput["asking"];
+  /** Of a member: what its swarm has used. */
+  spending?: Spending | undefined;
 }
 
 /** Goes on with a run that is `running` under this process's lease. Throws AppError when it cannot. */
 export async function continueTurn(
   services: AgentServices,
   record: RunRecord,
-  { after, asking }: Continuation,
+  { after, asking: asked, spending: shared }: Continuation,
   signal: AbortSignal,
   watch: TurnWatch = {},
 ): Promise<Turn> {
   const { store } = services;
   const { owner, sessionId, spec } = record;
   const window = windowOf(spec.request.model, services.windows);
-  const policy = await policyOf(services, owner, sessionId);
-  const adapter = await services.models.adapter({
-    provider: spec.provider,
-    key: await keyOf(services, record),
-  });
+  const { swarm, member, rules = [], maxSteps } = spec;
+  const grantedIn = member && (await sessionOfRoot(store, owner, member.root));
+  const policy = await policyOf(services, owner, grantedIn ?? sessionId, rules, spec.unattended);
+  const key = await keyOf(services, record);
+  const adapter = await services.models.adapter({ provider: spec.provider, key });
   const { historySeq } = record;
   const tail = await sessionTail(store.sessions, owner, sessionId, { window, historySeq });
   const { messages, made } = tail;
@@ -208,14 +231,25 @@ export async function continueTurn(
       .filter((tool) => spec.tools.includes(tool.name))
       .map((tool) => [tool.name, tool]),
   );
+  const asking = spec.autoApprove ? "allow" : (spec.unattended?.asking ?? asked);
+  const spending = shared ?? { tokens: usage.input + usage.output };
+  addDelegate(services, tools, swarm, {
+    ...{ owner, runId: record.id, adapter, key, maxSteps, asking, rules, spending },
+    ...{ callersKey: spec.callersKey === true, unattended: spec.unattended },
+    ...{ root: member?.root ?? record.id, name: member?.name ?? spec.agent ?? "" },
+    model: spec.request.model,
+  });
   // In the other doors it may be a run without a session, whose history is its client's.
-  const compactable = spec.door === "chat" ? window : undefined;
+  const compactable = spec.door === "chat" || member ? window : undefined;
   const input: RunInput = {
     ...common(services, owner, record.id, sessionId, journal),
     ...{ adapter, request: { ...spec.request, messages }, tools, policy, window, journal, resume },
     ...pastOf(services, { adapter, owner, runId: record.id, sessionId, window: compactable }, tail),
-    asking: spec.autoApprove ? "allow" : asking,
-    limits: limitsOf(services, spec.maxSteps),
+    asking,
+    spending: swarm || member ? spending : undefined,
+    delegated: member,
+    agent: spec.agent === AGENT ? undefined : (spec.agent ?? undefined),
+    limits: limitsOf(services, spec),
     handBack: async (all, theirs) => {
       const ids = theirs.map((call) => call.id);
       const history = messages.slice(0, messages.length - made.length);
@@ -285,47 +319,39 @@ function pastOf(
   };
 }
 
-function limitsOf(services: AgentServices, maxSteps: number | undefined): RunLimits {
-  const { limits } = services;
-  return maxSteps === undefined ? limits : { ...limits, maxSteps: Math.min(maxSteps, limits.maxSteps) };
+function limitsOf(
+  { limits }: AgentServices,
+  { maxSteps, unattended }: Pick<RunSpec, "maxSteps" | "unattended">,
+): RunLimits {
+  if (maxSteps === undefined && !unattended) return limits;
+  const tokenBudget = Math.min(unattended?.tokenBudget ?? limits.tokenBudget, limits.tokenBudget);
+  return { ...limits, maxSteps: Math.min(maxSteps ?? limits.maxSteps, limits.maxSteps), tokenBudget };
 }
 
 function leaseFrom(services: AgentServices): Date {
   return new Date(services.platform.now().getTime() + services.leaseMs);
 }
 
-/** The operator's rules, and what a person has allowed for the session. */
+/** Where a person decides on the calls of a swarm. */
+async function sessionOfRoot(store: Store, owner: string, root: string): Promise<string | undefined> {
+  return (await store.runs.get(owner, root))?.sessionId;
+}
+
+/** The operator's rules, what a person has allowed for the session or a job names, and the agent's own rules on top. */
 async function policyOf(
   services: AgentServices,
   owner: string,
   sessionId: string | undefined,
+  rules: readonly PolicyRule[],
+  unattended: Unattended | undefined,
 ): Promise<Policy> {
   const { approval, store } = services;
   const grants = sessionId === undefined ? [] : await store.sessions.grants(owner, sessionId);
-  return createPolicy(
+  for (const tool of unattended?.allow ?? []) grants.push({ tool, decision: "allow" });
+  const operators = createPolicy(
     grants.length === 0 ? approval : { ...approval, rules: [...approval.rules, ...grants] },
   );
-}
-
-/** The request with the agent's prompt, and the tools that join it. */
-function prepare(services: AgentServices, ask: Ask, policy: Policy, all: readonly Tool[]) {
-  const { platform } = services;
-  const files = platform.files(ask.owner);
-  const terminal = platform.terminal?.(ask.owner);
-  const available = all.filter((tool) => !tool.needs.includes("terminal") || terminal !== undefined);
-  const { clientTools, toolChoice } = { clientTools: ask.request.tools, toolChoice: ask.request.toolChoice };
-  const { selection } = ask;
-  const canAsk = ask.asking !== "nobody";
-  const chosen =
-    ask.target.agent === null
-      ? []
-      : selectTools({ available, policy, selection, clientTools, toolChoice, canAsk });
-  const prompted = ask.target.agent !== null && (chosen.length > 0 || ask.target.named);
-  const system = prompted
-    ? [agentPrompt({ tools: chosen, files, terminal }), ...ask.request.system]
-    : ask.request.system;
-  const request: ModelRequest = { ...ask.request, model: ask.target.model, system };
-  return { request, tools: new Map(chosen.map((tool) => [tool.name, tool])) };
+  return narrowed(operators, rules, grants);
 }
 
 async function restored(store: Store, owner: string, messages: Message[]): Promise<Message[]> {
@@ -406,11 +432,13 @@ async function* observe(
   } finally {
     source.onEnd?.(unstored);
     if (outcome === "stopped") services.onStop?.(source.owner, input.context.runId);
-    services.store.usage.record({
-      ...{ owner: source.owner, runId: input.context.runId, door: source.door, outcome, steps, usage },
-      ...{ provider: input.adapter.provider, model: input.request.model },
-      durationMs: Math.round(performance.now() - source.begun),
-    });
+    // A member's tokens are counted with its lead's.
+    if (!input.delegated)
+      services.store.usage.record({
+        ...{ owner: source.owner, runId: input.context.runId, door: source.door, outcome, steps, usage },
+        ...{ provider: input.adapter.provider, model: input.request.model },
+        durationMs: Math.round(performance.now() - source.begun),
+      });
   }
 }
 

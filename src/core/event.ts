@@ -3,6 +3,7 @@
  */
 import type { Fault } from "../errors.ts";
 import type { Extra, Family, ProviderName, ResultPart, StopReason, Usage } from "./message.ts";
+import type { MemberName, MemberStatus } from "./swarm.ts";
 import type { Risk } from "./tool.ts";
 
 /** What a part is, known when it opens. */
@@ -71,6 +72,8 @@ export interface PendingCall {
   risk?: Risk | undefined;
   /** ISO 8601, UTC. Later decisions come too late. */
   expiresAt?: string | undefined;
+  /** The member of a swarm that asks; absent where the agent of the run itself does. */
+  agent?: string | undefined;
   /** The short code that decides it from a chat, for doors that have no other way. Kept nowhere but as its hash. */
   code?: string | undefined;
 }
@@ -89,6 +92,10 @@ export type AgentEvent =
   | { type: "tool-progress"; step: number; callId: string; delta: string }
   | { type: "tool-end"; step: number; callId: string; name: string; output: ResultPart[]; failed: boolean }
   | { type: "approval-needed"; step: number; calls: PendingCall[] }
+  /** A member of the swarm that a call has made starts or ends. It may be said again when the run goes on. */
+  | { type: "agent"; callId: string; member: MemberName; status: MemberStatus }
+  /** What a member does, between its start and its end; those of several members come in between each other. */
+  | { type: "member"; callId: string; member: MemberName; event: AgentEvent }
   /** A summary stands in place of the oldest `messages` of the history from here on. Tokens of the history, as estimated. */
   | { type: "compacted"; step: number; messages: number; tokensBefore: number; tokensAfter: number }
   | {

@@ -18,7 +18,8 @@ export type IdPrefix =
   | "job"
   | "wdg"
   | "note"
-  | "img";
+  | "img"
+  | "agt";
 
 /** Letters of time, each five bits, and of chance. */
 const TIME_LENGTH = 6;

@@ -155,6 +155,8 @@ export interface UserMessage {
 
 export interface AssistantMessage {
   role: "assistant";
+  /** The named agent that has made it; absent for the default one, and for what a client sent. */
+  agent?: string | undefined;
   content: AssistantPart[];
   name?: string | undefined;
   origin?: Origin | undefined;

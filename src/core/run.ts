@@ -3,9 +3,12 @@
  * it does is in its calls; what its readers saw is in its frames.
  */
 import type { Fault } from "../errors.ts";
+import type { Unattended } from "./automation.ts";
 import type { RunOutcome } from "./event.ts";
 import type { Message, ProviderName, StopReason, ToolResultMessage, Usage } from "./message.ts";
 import type { ModelRequest } from "./model.ts";
+import type { PolicyRule } from "./policy.ts";
+import type { MemberSpec, SwarmSpec } from "./swarm.ts";
 import type { Risk } from "./tool.ts";
 
 /** `running` under a lease, `paused` for a decision, or how it ended. */
@@ -13,7 +16,7 @@ export type RunStatus = "running" | RunOutcome;
 
 /** What it takes to go on, but for the messages and the key. */
 export interface RunSpec {
-  /** Where it came from: `chat`, `chat-completions`, `messages`. */
+  /** Where it came from: `chat`, `chat-completions`, `messages`, `swarm`. */
   door: string;
   provider: ProviderName;
   /** null is the bare model. */
@@ -25,14 +28,24 @@ export interface RunSpec {
   maxSteps?: number | undefined;
   /** Nothing is asked: what would ask is allowed. */
   autoApprove?: boolean | undefined;
+  /** Of a named agent: they narrow the operator's policy. */
+  rules?: PolicyRule[] | undefined;
+  /** It may delegate. */
+  swarm?: SwarmSpec | undefined;
+  /** It was delegated. */
+  member?: MemberSpec | undefined;
   /** The key was the caller's: without it nobody goes on, least of all with the operator's. */
   callersKey?: boolean | undefined;
+  /** Nobody watches it: a job's. */
+  unattended?: Unattended | undefined;
 }
 
 export interface RunRecord {
   id: string;
   owner: string;
   sessionId: string;
+  /** Of a member of a swarm: the run that all of it hangs from. */
+  root?: string | undefined;
   status: RunStatus;
   spec: RunSpec;
   /** The caller's provider key, encrypted for this server; null once the run has ended, or when it is the operator's. */
@@ -105,6 +118,8 @@ export interface NewRun {
   leaseUntil: Date;
   /** The session is made with the run. `unlisted`: the record of a run whose client keeps the history, not listed. */
   newSession?: { unlisted: boolean } | undefined;
+  /** Of a member of a swarm: see {@link RunRecord.root}. Its calls are decided in that run's session. */
+  root?: string | undefined;
 }
 
 /** What one commit changes; everything in it, or nothing. */
@@ -149,7 +164,7 @@ export interface Runs {
   resume(owner: string, runId: string, holder: string, leaseUntil: Date): Promise<RunRecord | null>;
   /** Takes over a `running` run whose lease has run out, counting the recovery; null when another was faster. */
   takeOver(runId: string, holder: string, now: Date, leaseUntil: Date): Promise<RunRecord | null>;
-  /** Runs whose lease has run out, oldest first. */
+  /** Runs whose lease has run out, oldest first. Members of swarms are not among them: their leads see to them. */
   abandoned(now: Date, limit: number): Promise<string[]>;
   /** Extends all leases of a holder. Returns those of its runs that somebody has asked to stop. */
   renew(holder: string, leaseUntil: Date): Promise<string[]>;
@@ -172,6 +187,10 @@ export interface Runs {
   ): Promise<RunPage>;
   /** In order of step and position. */
   calls(owner: string, runId: string): Promise<CallRecord[]>;
+  /** All members of a run's swarm, also those of its members, oldest first. */
+  members(owner: string, root: string): Promise<RunRecord[]>;
+  /** Members that are left: paused, or running under a lease that has run out, while the run they hang from has ended. */
+  orphans(now: Date, limit: number): Promise<{ owner: string; runId: string }[]>;
   /** Calls of the session that wait for a decision, expired ones marked so first. */
   pending(owner: string, sessionId: string, now: Date): Promise<CallRecord[]>;
   /** Calls of all sessions that wait for a decision and can still get one, those that expire first in front. */
@@ -191,9 +210,9 @@ export interface Runs {
     decision: "allowed" | "denied",
     now: Date,
   ): Promise<{ calls: CallRecord[]; decided: string[] }>;
-  /** Parked runs with calls that were allowed or denied and not acted on yet, oldest first. */
+  /** Parked runs with calls of theirs, or of their members, that were allowed or denied and not acted on yet, oldest first. */
   decided(limit: number): Promise<{ owner: string; runId: string }[]>;
-  /** Pending calls beyond their time become `expired`. Returns the runs they belong to. */
+  /** Pending calls beyond their time become `expired`. Returns the runs they belong to; for a member's the one it hangs from. */
   expire(now: Date, limit: number): Promise<{ owner: string; runId: string }[]>;
   /** Stored frames behind an event number, oldest first. */
   frames(owner: string, runId: string, after: number, limit: number): Promise<Frames[]>;

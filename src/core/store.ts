@@ -1,4 +1,6 @@
 /** What the agent and the doors need of storage. Every row has an owner; another owner's id is an id that is not there. */
+import type { Agents } from "./agents.ts";
+import type { Automation } from "./automation.ts";
 import type { McpServers } from "./mcp.ts";
 import type { MemoryRows } from "./memory.ts";
 import type { Message, Usage } from "./message.ts";
@@ -203,6 +205,8 @@ export interface Store {
   usage: UsageLog;
   files: FileRows;
   mcp: McpServers;
+  automation: Automation;
+  agents: Agents;
   memories: MemoryRows;
   notes: Notes;
   images: ImageRows;

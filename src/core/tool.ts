@@ -1,7 +1,8 @@
 /** A tool of the agent's own: it runs on the server, and its result goes to the model. */
 import * as z from "zod";
+import type { AgentEvent, PendingCall } from "./event.ts";
 import type { GuardedFetch } from "./fetch.ts";
-import type { ResultPart } from "./message.ts";
+import type { ResultPart, Usage } from "./message.ts";
 import type { ToolSpec } from "./model.ts";
 import type { ReadHtml, ReadPdf, Terminal, Workspace } from "./platform.ts";
 
@@ -32,6 +33,8 @@ export interface ToolContext {
   outside?: (() => boolean) | undefined;
   /** Output of a long tool while it runs. */
   progress(delta: string): void;
+  /** An event of the run's own. Resolves when it has been taken: whoever waits for that is no faster than its readers. */
+  show?: ((event: AgentEvent) => Promise<void>) | undefined;
 }
 
 /** Lasts from command to command. Workspace paths; the empty one is the root. */
@@ -47,6 +50,10 @@ export interface ToolOutput {
   failed?: boolean | undefined;
   /** Of this result, where it is not the same for all of the tool's; see {@link Tool.outside}. */
   outside?: boolean | undefined;
+  /** Tokens that models have used for it, which count as the run's own. */
+  usage?: Usage | undefined;
+  /** Nothing is ready before somebody has decided on these: the run parks, and the same call is made again then. */
+  parked?: PendingCall[] | undefined;
 }
 
 /**

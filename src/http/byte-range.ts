@@ -51,6 +51,6 @@ function rangeOf(headers: Headers, size: number, etag: string): ByteRange | unde
   throw new AppError(
     "invalid_request",
     `range: it has ${size} bytes, and '${headers.get("range")?.slice(0, 60)}' asks for others.`,
-    { status: 416, param: "range" },
+    { status: 416, param: "range", details: { size } },
   );
 }

@@ -1,15 +1,15 @@
 /** `POST /v1/messages/count_tokens`: the provider's own count where it has one, otherwise an estimate that says so. */
 import type { Handler } from "hono";
 import { messageTokens, promptTokens } from "../agent/estimate.ts";
-import { resolveTarget } from "../agent/target.ts";
 import type { ModelRequest } from "../core/model.ts";
 import { countTokensRequest, decodeCountTokens } from "../protocols/anthropic-messages-request.ts";
 import { parseWire } from "../protocols/problem.ts";
 import type { Services } from "../services.ts";
 import { readJson } from "./body.ts";
-import { credentialsOf } from "./credentials.ts";
+import { providerWishOf } from "./credentials.ts";
 import type { AppEnv } from "./env.ts";
 import { headerValue } from "./header-value.ts";
+import { whoAnswers } from "./who-answers.ts";
 
 export function countTokens(services: Services): Handler<AppEnv> {
   const { config } = services;
@@ -19,13 +19,8 @@ export function countTokens(services: Services): Handler<AppEnv> {
       headers: c.req.raw.headers,
       query: new URLSearchParams(c.req.url.split("?")[1] ?? ""),
     });
-    const credentials = credentialsOf(c, services.models);
+    const { credentials, target } = await whoAnswers(services, c.get("owner"), request, providerWishOf(c));
     const adapter = await services.models.adapter(credentials);
-    const target = resolveTarget(
-      request.model,
-      config.providers[credentials.provider].model,
-      config.models.aliases,
-    );
     c.header("x-upstream-model", headerValue(target.model));
     if (adapter.countTokens) {
       const tokens = await adapter.countTokens({ ...request, model: target.model }, c.req.raw.signal);

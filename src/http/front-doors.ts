@@ -4,7 +4,6 @@ import { decideByCode } from "../agent/approvals.ts";
 import type { Passed } from "../agent/journal.ts";
 import type { RunInput } from "../agent/run.ts";
 import type { ToolSelection } from "../agent/select-tools.ts";
-import { resolveTarget } from "../agent/target.ts";
 import type { Ask, Turn, TurnWatch } from "../agent/turn.ts";
 import { endAbandoned } from "../agent/turn-ending.ts";
 import { continueTurn, startTurn } from "../agent/turns.ts";
@@ -16,11 +15,12 @@ import type { Codec, Decoded, ReplyMeta } from "../protocols/codec.ts";
 import { parseWire } from "../protocols/problem.ts";
 import type { Services } from "../services.ts";
 import { readJson } from "./body.ts";
-import { credentialsOf } from "./credentials.ts";
+import { providerWishOf } from "./credentials.ts";
 import type { AppEnv } from "./env.ts";
 import { headerValue } from "./header-value.ts";
 import type { Quota } from "./quota.ts";
 import { STREAM_HEADERS, streamBody } from "./sse.ts";
+import { swarmFor, whoAnswers } from "./who-answers.ts";
 
 export function frontDoor<Wire>(codec: Codec<Wire>, services: Services, quota: Quota): Handler<AppEnv> {
   const { config } = services;
@@ -62,14 +62,15 @@ export function frontDoor<Wire>(codec: Codec<Wire>, services: Services, quota: Q
 
 /** Who asks what of whom. */
 async function askOf(c: Context<AppEnv>, door: string, decoded: Decoded, services: Services): Promise<Ask> {
-  const { config, models } = services;
-  const credentials = credentialsOf(c, models);
-  const { provider, key } = credentials;
-  const target = resolveTarget(
-    decoded.request.model,
-    config.providers[provider].model,
-    config.models.aliases,
+  const { models } = services;
+  const owner = c.get("owner");
+  const { agent, credentials, target } = await whoAnswers(
+    services,
+    owner,
+    decoded.request,
+    providerWishOf(c),
   );
+  const { provider, key } = credentials;
   const several = decoded.choices > 1;
   const session = c.req.header("x-session-id");
   if (several && (provider !== "openai" || session !== undefined))
@@ -82,12 +83,14 @@ async function askOf(c: Context<AppEnv>, door: string, decoded: Decoded, service
     );
   return {
     runId: createId("run"),
-    owner: c.get("owner"),
+    owner,
     door,
     adapter: await models.adapter(credentials),
     key,
     callersKey: c.get("providerKey") !== undefined,
     target,
+    agent: agent ?? undefined,
+    swarm: await swarmFor(services, owner, agent),
     request: decoded.request,
     // Several agents side by side in one workspace would undo each other's work.
     selection: several ? "none" : selectionOf(c.req.header("x-agent-tools")),

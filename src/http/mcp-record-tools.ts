@@ -80,7 +80,7 @@ export function recordTools({ store, platform }: Services): ServedTool<McpCaller
       const session = await store.sessions.get(owner, id);
       const { messages, next } = await store.sessions.messages(owner, id, options);
       const views = messages.map((stored) =>
-        encodeMessage(stored, stored.message.role === "assistant" ? AGENT : null),
+        encodeMessage(stored, stored.message.role === "assistant" ? (stored.message.agent ?? AGENT) : null),
       );
       return { structured: { session: encodeSession(session), messages: views, next_cursor: next } };
     },

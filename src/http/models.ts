@@ -1,6 +1,6 @@
 /** `GET /v1/models`, in OpenAI's shape or, for clients that say `anthropic-version`, in Anthropic's. */
 import { type Context, Hono } from "hono";
-import { agentIds } from "../agent/target.ts";
+import { AGENT } from "../agent/target.ts";
 import type { ModelAdapter, ModelInfo } from "../core/model.ts";
 import { AppError } from "../errors.ts";
 import type { Services } from "../services.ts";
@@ -18,7 +18,9 @@ export function modelRoutes(services: Services): Hono<AppEnv> {
 
   /** The agents, and with a key the provider's own models. */
   async function all(c: Context<AppEnv>): Promise<ModelInfo[]> {
-    const agents = agentIds().map((id) => ({ id, ownedBy: "dragoman", displayName: "Dragoman" }));
+    const named = await services.store.agents.names(c.get("owner"));
+    const agents: ModelInfo[] = [{ id: AGENT, ownedBy: AGENT, displayName: "Dragoman" }];
+    for (const { name } of named) agents.push({ id: `${AGENT}/${name}`, ownedBy: AGENT, displayName: name });
     if (c.get("providerKey") === undefined) return agents;
     const adapter = await services.models.adapter(credentialsOf(c, services.models));
     return [...agents, ...(await listed(adapter))];

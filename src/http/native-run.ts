@@ -1,14 +1,17 @@
 /** Runs of the native door, from their request on or from a decision on, for whoever shows them: chat.ts and mcp-server.ts. */
 import type { Decision } from "../agent/approvals.ts";
 import type { Frame } from "../agent/journal.ts";
-import { AGENT, agentIds, resolveTarget } from "../agent/target.ts";
+import { JUDGE } from "../agent/member-words.ts";
+import { AGENT } from "../agent/target.ts";
 import type { Ask } from "../agent/turn.ts";
 import { createRunId, startTurn } from "../agent/turns.ts";
+import { text } from "../core/message.ts";
 import { AppError, fromFault } from "../errors.ts";
 import type { ChatAsk } from "../protocols/native-chat-request.ts";
 import type { Services } from "../services.ts";
 import type { Quota } from "./quota.ts";
 import { eventOf, type Frames, toWaiting } from "./run-stream.ts";
+import { swarmFor, whoAnswers } from "./who-answers.ts";
 
 /** Who asks, and with what. */
 export interface Caller {
@@ -30,7 +33,8 @@ export interface Begun {
 
 export async function askOf(services: Services, caller: Caller, wish: ChatAsk): Promise<Ask> {
   const { config, models } = services;
-  checkAgent(wish);
+  const { owner } = caller;
+  checkSession(wish);
   if (wish.autoApprove && !config.allowAutoApprove)
     throw new AppError(
       "forbidden",
@@ -38,23 +42,28 @@ export async function askOf(services: Services, caller: Caller, wish: ChatAsk): 
       { param: "auto_approve" },
     );
   const callersKey = wish.key ?? caller.providerKey;
-  const credentials = models.choose({
-    key: callersKey,
-    provider: wish.provider,
-    param: "provider",
-    where: caller.where,
-  });
-  const { provider, key } = credentials;
-  const word = wish.request.model || AGENT;
+  const model = wish.request.model || AGENT;
+  const { agent, credentials, target } = await whoAnswers(
+    services,
+    owner,
+    { model, agentName: wish.agentName },
+    { key: callersKey, provider: wish.provider, param: "provider", where: caller.where },
+  );
+  const { key } = credentials;
+  const { debate } = wish;
+  const swarm = wish.useSwarm || debate ? { rounds: debate?.rounds } : undefined;
+  const { request } = wish;
   return {
     runId: createRunId(),
-    owner: caller.owner,
+    owner,
     door: "chat",
     adapter: await models.adapter(credentials),
     key,
     callersKey: callersKey !== undefined,
-    target: resolveTarget(word, config.providers[provider].model, config.models.aliases),
-    request: wish.request,
+    target,
+    agent: agent ?? undefined,
+    swarm: await swarmFor(services, owner, agent, swarm),
+    request: debate ? { ...request, system: [...request.system, text(JUDGE)] } : request,
     selection: wish.allowedTools ?? "all",
     session: wish.sessionId ?? "new",
     carriesSeals: false,
@@ -64,19 +73,7 @@ export async function askOf(services: Services, caller: Caller, wish: ChatAsk): 
   };
 }
 
-function checkAgent({ agentName, useSwarm, sessionId }: ChatAsk): void {
-  if (agentName !== undefined && agentName !== AGENT)
-    throw new AppError(
-      "not_found",
-      `agent_name: there is no agent '${agentName.slice(0, 100)}'. The agents are: ${agentIds().join(", ")}.`,
-      { param: "agent_name" },
-    );
-  if (useSwarm)
-    throw new AppError(
-      "not_implemented",
-      "use_swarm: several agents at once are not there yet. Leave it out, and one agent does the work.",
-      { param: "use_swarm" },
-    );
+function checkSession({ sessionId }: ChatAsk): void {
   // Labels make sessions when they are first used; here an unknown session is told.
   if (sessionId !== undefined && !sessionId.startsWith("ses_"))
     throw new AppError("not_found", "There is no session with this id. Leave session_id out for a new one.", {

@@ -2,7 +2,7 @@
 import { type Context, Hono } from "hono";
 import type { RunRecord } from "../core/run.ts";
 import { AppError } from "../errors.ts";
-import { encodeRun } from "../protocols/native-chat-records.ts";
+import { encodeRun, type NamedCall } from "../protocols/native-chat-records.ts";
 import type { Services } from "../services.ts";
 import type { AppEnv } from "./env.ts";
 import { streamRun } from "./run-stream.ts";
@@ -12,7 +12,17 @@ export function runRoutes(services: Services): Hono<AppEnv> {
   const { store, runs } = services;
 
   const view = async (owner: string, record: RunRecord) =>
-    encodeRun(record, record.status === "paused" ? await store.runs.calls(owner, record.id) : []);
+    encodeRun(record, record.status === "paused" ? await callsOf(owner, record.id) : []);
+
+  async function callsOf(owner: string, runId: string): Promise<NamedCall[]> {
+    const calls: NamedCall[] = await store.runs.calls(owner, runId);
+    for (const { id, status, spec } of await store.runs.members(owner, runId)) {
+      if (status !== "paused") continue;
+      const agent = spec.member?.name;
+      for (const call of await store.runs.calls(owner, id)) calls.push({ ...call, agent });
+    }
+    return calls;
+  }
 
   async function find(c: Context<AppEnv>): Promise<RunRecord> {
     const record = await store.runs.get(c.get("owner"), c.req.param("id") ?? "");

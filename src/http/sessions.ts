@@ -69,7 +69,7 @@ export function sessionRoutes(services: Services): Hono<AppEnv> {
       const owner = c.get("owner");
       const { messages, next } = await store.sessions.messages(owner, c.req.param("id"), pageOf(c));
       const views = messages.map((stored) =>
-        encodeMessage(stored, stored.message.role === "assistant" ? AGENT : null),
+        encodeMessage(stored, stored.message.role === "assistant" ? (stored.message.agent ?? AGENT) : null),
       );
       return c.json({ messages: views, next_cursor: next });
     });

@@ -26,6 +26,18 @@ export function activityOf(event: AgentEvent): Record<string, unknown> | null {
       };
     case "approval-needed":
       return { type: event.type, step: event.step, calls: event.calls };
+    case "agent":
+      return {
+        type: event.type,
+        agent: event.member.name,
+        task: event.member.task,
+        status: event.status,
+        parent: event.member.parent,
+      };
+    case "member": {
+      const theirs = activityOf(event.event);
+      return theirs && theirs.type !== "approval-needed" ? { agent: event.member.name, ...theirs } : null;
+    }
     case "compacted":
       return {
         type: event.type,

@@ -40,11 +40,21 @@ const args = z
   .record(z.string(), z.unknown())
   .describe("The arguments. What the model wrote, if it is no JSON object, is under `_raw` as text.");
 
+const agent = z
+  .string()
+  .optional()
+  .describe("The member of the swarm that it is of; absent for the agent that leads.");
+
 const called = { id: z.string(), name: z.string(), args };
 export const call = z.object(called).meta({ id: "Call" });
 
 export const toolActivity = z
-  .object({ ...called, output: z.string().describe("Images stand as `[image]`."), is_error: z.boolean() })
+  .object({
+    ...called,
+    output: z.string().describe("Images stand as `[image]`."),
+    is_error: z.boolean(),
+    agent,
+  })
   .meta({ id: "ToolActivity" });
 
 export const risk = z.enum(["read", "write", "execute", "network"]);
@@ -52,6 +62,7 @@ export const risk = z.enum(["read", "write", "execute", "network"]);
 export const pendingCall = z
   .object({
     ...called,
+    agent: agent.describe("The member of the swarm that asks; absent where the agent that leads does."),
     preview: z
       .string()
       .describe(
@@ -86,14 +97,16 @@ const sessionEvent = z
   })
   .describe("First in every stream.");
 const contentEvent = z
-  .object({ type: z.literal("content"), content: z.string() })
-  .describe("A fragment of the reply.");
+  .object({ type: z.literal("content"), content: z.string(), agent })
+  .describe("A fragment of the reply; with `agent`, of what a member says to its lead.");
 const reasoningEvent = z
-  .object({ type: z.literal("reasoning"), content: z.string() })
+  .object({ type: z.literal("reasoning"), content: z.string(), agent })
   .describe("A fragment of the model's thinking.");
-const callEvent = z.object({ type: z.literal("tool_call"), ...called }).describe("The agent calls a tool.");
+const callEvent = z
+  .object({ type: z.literal("tool_call"), ...called, agent })
+  .describe("The agent calls a tool.");
 const progressEvent = z
-  .object({ type: z.literal("tool_progress"), id: z.string(), content: z.string() })
+  .object({ type: z.literal("tool_progress"), id: z.string(), content: z.string(), agent })
   .describe("Output of a tool while it runs.");
 const resultEvent = z
   .object({ type: z.literal("tool_result"), ...toolActivity.shape })
@@ -107,10 +120,21 @@ const compactionEvent = z
     messages: z.int().min(1).describe("How many messages the summary took in."),
     tokens_before: tokens.describe("The conversation as it was sent to the model before, estimated."),
     tokens_after: tokens.describe("The conversation as it is sent from here on, estimated."),
+    agent,
   })
   .describe(
     "The conversation was about to outgrow the model: a summary stands in place of its oldest messages when the model reads it. The messages themselves stay as they are.",
   );
+const agentEvent = z
+  .object({
+    type: z.literal("agent"),
+    agent: z.string().describe("The member's name; `lead/name` for a member of a member."),
+    run_id: z.string().describe("The member's own run."),
+    task: z.string(),
+    status: z.enum(["started", "completed", "failed", "stopped"]),
+    parent: z.string().describe("The agent that leads it."),
+  })
+  .describe("A member of a swarm starts or ends.");
 const errorEvent = z
   .object({
     type: z.literal("error"),
@@ -144,6 +168,7 @@ export const chatEvent = z
     resultEvent,
     authEvent,
     compactionEvent,
+    agentEvent,
     errorEvent,
     doneEvent,
   ])

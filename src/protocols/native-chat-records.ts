@@ -69,10 +69,12 @@ export const runView = z
     status: z
       .enum(["running", ...OUTCOMES.map(snake)])
       .describe("`paused`: waits for a decision on `pending_calls`."),
-    door: z.string().describe("Where it came from: `chat`, `chat-completions`, `messages`."),
+    door: z.string().describe("Where it came from: `chat`, `chat-completions`, `messages`, `swarm`."),
     provider: z.string(),
     model: z.string(),
     agent: z.string().nullable().describe("null: the bare model."),
+    parent_run_id: z.string().nullable().describe("Of a member of a swarm: the run that leads it."),
+    member: z.string().nullable().describe("Of a member of a swarm: its name in events."),
     steps: z.int().describe("Model calls made so far."),
     recoveries: z.int().describe("How often it was gone on with after a crash."),
     last_event: z.int().describe("Number of the last stored event; `?after=` takes it."),
@@ -133,8 +135,11 @@ export type RunView = z.infer<typeof runView>;
 export type SessionView = z.infer<typeof sessionView>;
 export type MessageView = z.infer<typeof messageView>;
 
-/** `calls`: those of the run; only the pending ones are shown. */
-export function encodeRun(run: RunRecord, calls: readonly CallRecord[]): RunView {
+/** A call, and the member of a swarm that has made it. */
+export type NamedCall = CallRecord & { agent?: string | undefined };
+
+/** `calls`: those of the run and of its members; only the pending ones are shown. */
+export function encodeRun(run: RunRecord, calls: readonly NamedCall[]): RunView {
   const { spec, fault } = run;
   return {
     id: run.id,
@@ -144,6 +149,8 @@ export function encodeRun(run: RunRecord, calls: readonly CallRecord[]): RunView
     provider: spec.provider,
     model: spec.request.model,
     agent: spec.agent,
+    parent_run_id: spec.member?.lead ?? null,
+    member: spec.member?.name ?? null,
     steps: run.steps,
     recoveries: run.recoveries,
     last_event: run.lastEvent,
@@ -157,8 +164,9 @@ export function encodeRun(run: RunRecord, calls: readonly CallRecord[]): RunView
   };
 }
 
-export function encodePending({ callId, name, args, risk, expiresAt }: CallRecord): WirePendingCall {
-  return pendingCallBody({ id: callId, name, args, risk, expiresAt: expiresAt?.toISOString() });
+export function encodePending(call: NamedCall): WirePendingCall {
+  const { callId, name, args, risk, expiresAt, agent } = call;
+  return pendingCallBody({ id: callId, name, args, risk, expiresAt: expiresAt?.toISOString(), agent });
 }
 
 export function encodeSession(session: Session): SessionView {

@@ -25,6 +25,8 @@ export interface ChatAsk {
   stream: boolean;
   agentName: string | undefined;
   useSwarm: boolean;
+  /** The members of the swarm see each other's answers in so many rounds. */
+  debate: { rounds: number } | undefined;
   autoApprove: boolean;
   maxSteps: number | undefined;
 }
@@ -57,6 +59,7 @@ export function decodeChat(wire: ChatRequest, limits: { maxSteps: number }): Cha
     stream: wire.stream === true,
     agentName: wire.agent_name || undefined,
     useSwarm: wire.use_swarm === true,
+    debate: wire.swarm ? { rounds: wire.swarm.rounds ?? DEBATE_ROUNDS } : undefined,
     autoApprove: wire.auto_approve === true,
     maxSteps,
   };
@@ -71,6 +74,9 @@ function checkMessage(message: string): void {
       "message has to be at most 1 MiB of UTF-8. Send long texts as attachments, or in parts.",
     );
 }
+
+/** Of a debate, where the request names none. */
+const DEBATE_ROUNDS = 2;
 
 /** What a header can carry. */
 const KEY = /^[\x21-\x7e]+$/;

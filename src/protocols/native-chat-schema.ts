@@ -62,7 +62,18 @@ export const chatRequest = z
       ),
     stream: flag.describe("true: the reply comes as server-sent events. Default false."),
     agent_name: text.describe("The agent to address. Unknown: 404, which lists the agents."),
-    use_swarm: flag.describe("Lets several agents work on the message. Default false."),
+    use_swarm: flag.describe(
+      "Lets the agent delegate to others: to your named agents, or to members with a role. Default false; an agent with `sub_agents` may always delegate to those.",
+    ),
+    swarm: z
+      .looseObject({
+        mode: z.literal("debate"),
+        rounds: z.int().min(1).max(5).nullish().describe("Default 2."),
+      })
+      .nullish()
+      .describe(
+        "A swarm of another form. `debate`: members answer the message, see each other's answers in the rounds that follow, and the agent judges.",
+      ),
     auto_approve: flag.describe(
       "Runs tools that would ask without asking. Refused with 403 unless the operator allows it. Default false.",
     ),

@@ -24,9 +24,29 @@ export interface ViewOptions {
   before?: string | undefined;
   /** Calls that earlier parts of the run have shown and whose results are to come. */
   calls?: readonly PendingCall[] | undefined;
+  /** What earlier parts of the run have shown of its swarm. */
+  members?: ShownMembers | undefined;
   /** false: readers have had the `session` event, since the run goes on in mid-stream (after a crash). */
   announce?: boolean | undefined;
 }
+
+/** Members of a swarm, as readers have been shown them. */
+export interface ShownMembers {
+  /** Ids of first runs that have started, and those that have ended. */
+  started: Set<string>;
+  ended: Set<string>;
+  /** What each has said, by its name. */
+  said: Map<string, string>;
+}
+
+export function noMembers(): ShownMembers {
+  return { started: new Set(), ended: new Set(), said: new Map() };
+}
+
+/** What is shown of a member's run. Its approvals are the lead's to ask for, and its end has an event of its own. */
+const OF_MEMBERS: ReadonlySet<ChatEvent["type"]> = new Set([
+  ...(["content", "reasoning", "tool_call", "tool_progress", "tool_result", "compaction", "agent"] as const),
+]);
 
 /** A part of the step under way that a client sees. */
 type Open = "text" | "reasoning" | { id: string; name: string; args: string };
@@ -52,6 +72,9 @@ export class NativeView {
   #open: (Open | undefined)[] = [];
   /** Arguments of the calls whose results are to come, by id. */
   readonly #args = new Map<string, Record<string, unknown>>();
+  readonly #shown: ShownMembers;
+  /** Of the runs of members that are under way. */
+  readonly #members = new Map<string, NativeView>();
 
   constructor(options: ViewOptions) {
     this.#options = options;
@@ -59,6 +82,7 @@ export class NativeView {
     this.#reply = options.before ?? "";
     this.#text = new StepJoin(this.#reply);
     this.#announced = options.announce === false;
+    this.#shown = options.members ?? noMembers();
     for (const { id, args } of options.calls ?? []) this.#args.set(id, shownArgs(args));
   }
 
@@ -92,6 +116,10 @@ export class NativeView {
         return this.#result(event);
       case "approval-needed":
         return { type: "auth_required", pending_calls: event.calls.map(pendingCallBody) };
+      case "agent":
+        return this.#agent(event);
+      case "member":
+        return this.#member(event);
       case "compacted":
         return {
           type: "compaction",
@@ -151,6 +179,36 @@ export class NativeView {
     return { type: "tool_result", id: callId, name, args, output: outputText(output), is_error: failed };
   }
 
+  /** Once each, however often a run that goes on says it again. */
+  #agent({ member, status }: Extract<AgentEvent, { type: "agent" }>): ChatEvent | null {
+    const { runId, name, task, parent } = member;
+    const before = status === "started" ? this.#shown.started : this.#shown.ended;
+    if (before.has(runId)) return null;
+    before.add(runId);
+    return { type: "agent", agent: name, run_id: runId, task, status, parent };
+  }
+
+  /** Those of a member's own members have their names already. */
+  #member({ member, event }: Extract<AgentEvent, { type: "member" }>): ChatEvent | null {
+    const { name } = member;
+    const { runId, sessionId, calls } = this.#options;
+    const view =
+      this.#members.get(name) ??
+      new NativeView({
+        ...{ runId, sessionId, calls, members: this.#shown, announce: false },
+        before: this.#shown.said.get(name),
+      });
+    if (event.type === "run-close") {
+      this.#shown.said.set(name, view.#reply);
+      this.#members.delete(name);
+      return null;
+    }
+    this.#members.set(name, view);
+    const [seen] = view.push(event);
+    if (!seen || !OF_MEMBERS.has(seen.type)) return null;
+    return "agent" in seen && seen.agent !== undefined ? seen : ({ ...seen, agent: name } as ChatEvent);
+  }
+
   #close(event: RunClose): ChatEvent {
     this.#closed = true;
     const { outcome, stop, usage, fault } = event;
@@ -206,7 +264,8 @@ export function usageBody(usage: Usage): WireUsage {
   return body;
 }
 
-export function pendingCallBody({ id, name, args, preview, risk, expiresAt }: PendingCall): WirePendingCall {
+export function pendingCallBody(call: PendingCall): WirePendingCall {
+  const { id, name, args, preview, risk, expiresAt, agent } = call;
   return {
     id,
     name,
@@ -214,6 +273,7 @@ export function pendingCallBody({ id, name, args, preview, risk, expiresAt }: Pe
     preview: preview ?? previewOf(name, args),
     risk: risk ?? null,
     expires_at: expiresAt ?? null,
+    ...(agent === undefined ? {} : { agent }),
   };
 }
 

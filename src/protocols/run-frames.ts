@@ -3,6 +3,7 @@ import type { AgentEvent } from "../core/event.ts";
 import type { Frames } from "../core/run.ts";
 import type { Fault } from "../errors.ts";
 import { type Frame, NativeEncoder, parseFrames } from "./native-chat-stream.ts";
+import { noMembers, type ShownMembers } from "./native-chat-view.ts";
 
 export interface RunFramesOptions {
   runId: string;
@@ -24,6 +25,7 @@ interface Earlier {
   /** Calls without a result, by id. */
   open: Map<string, { id: string; name: string; args: string }>;
   settled: Set<string>;
+  members: ShownMembers;
 }
 
 export class RunFrames {
@@ -36,11 +38,11 @@ export class RunFrames {
   constructor(options: RunFramesOptions) {
     this.#options = options;
     this.#messageId = options.messageId;
-    const { said, open, settled } = read(options.earlier);
+    const { said, open, settled, members } = read(options.earlier);
     this.#settled = settled;
     const { runId, sessionId, unavailableTools } = options;
     this.#encoder = new NativeEncoder({
-      ...{ runId, sessionId, unavailableTools, before: said, calls: [...open.values()] },
+      ...{ runId, sessionId, unavailableTools, members, before: said, calls: [...open.values()] },
       messageId: options.messageId ?? undefined,
       announce: !options.interrupted,
       firstSeq: options.after + 1,
@@ -80,10 +82,15 @@ export class RunFrames {
 }
 
 function read(frames: readonly Frames[]): Earlier {
-  const earlier: Earlier = { said: "", open: new Map(), settled: new Set() };
+  const members = noMembers();
+  const earlier: Earlier = { said: "", open: new Map(), settled: new Set(), members };
   for (const { text } of frames)
     for (const { event } of parseFrames(text)) {
-      if (event.type === "content") earlier.said += event.content;
+      if (event.type === "agent")
+        (event.status === "started" ? members.started : members.ended).add(event.run_id);
+      else if (event.type === "content" && event.agent !== undefined)
+        members.said.set(event.agent, (members.said.get(event.agent) ?? "") + event.content);
+      else if (event.type === "content") earlier.said += event.content;
       else if (event.type === "tool_call") {
         const { id, name, args } = event;
         earlier.open.set(id, { id, name, args: JSON.stringify(args) });

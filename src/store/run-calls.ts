@@ -28,11 +28,12 @@ const DECIDE = `UPDATE run_calls SET state = ?, decided_at = ? WHERE run_id = ? 
 const THESE = `SELECT ${CALL_COLUMNS} FROM run_calls WHERE run_id = ? AND owner = ?
   AND call_id IN (SELECT value FROM json_each(?)) ORDER BY step, position`;
 /** The condition of the index is spelt out, so that it is used. */
-const DECIDED = `SELECT c.owner, c.run_id FROM run_calls AS c INDEXED BY run_calls_decided
+const DECIDED = `SELECT c.owner, coalesce(r.root, r.id) AS run_id FROM run_calls AS c INDEXED BY run_calls_decided
   JOIN runs AS r ON r.id = c.run_id AND r.status = 'paused'
-  WHERE c.result IS NULL AND c.state IN ('allowed', 'denied') GROUP BY c.run_id ORDER BY min(c.decided_at) LIMIT ?`;
+  WHERE c.result IS NULL AND c.state IN ('allowed', 'denied') GROUP BY 1, 2 ORDER BY min(c.decided_at) LIMIT ?`;
 const EXPIRE = `UPDATE run_calls SET state = 'expired' WHERE rowid IN (SELECT rowid FROM run_calls
-  WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?) RETURNING owner, run_id`;
+  WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?)
+  RETURNING owner, coalesce((SELECT root FROM runs WHERE id = run_id), run_id) AS run_id`;
 
 type Methods = Pick<
   Runs,

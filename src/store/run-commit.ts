@@ -15,11 +15,14 @@ const FREE_TURN = createAppender(SESSION, "NULL");
 const PIECE = pieceInsert(HELD);
 const FRAMES = `INSERT INTO run_frames (owner, run_id, first, last, content, pieces)
   SELECT owner, id, ?, ?, ?, ? FROM runs WHERE ${HELD}`;
+/** A member's calls stand in the session of the run that it hangs from, where a person decides on them. */
+const ASKS_IN =
+  "coalesce((SELECT t.session_id FROM runs AS t WHERE t.id = runs.root), session_id) AS session_id";
 /** What a call is stays as it was first stored; and a decision that the holder has not seen yet stands. */
 const CALLS = `INSERT INTO run_calls (owner, run_id, session_id, call_id, step, position, name, args, args_pieces, risk,
     state, code_hash, expires_at, decided_at, result, result_pieces)
   SELECT r.owner, r.id, r.session_id, ${Array.from({ length: 13 }, (_, index) => `j.value ->> ${index}`).join(", ")}
-  FROM (SELECT owner, id, session_id FROM runs WHERE ${HELD}) AS r CROSS JOIN json_each(?) AS j WHERE true
+  FROM (SELECT owner, id, ${ASKS_IN} FROM runs WHERE ${HELD}) AS r CROSS JOIN json_each(?) AS j WHERE true
   ON CONFLICT (run_id, call_id) DO UPDATE SET state = excluded.state, code_hash = excluded.code_hash,
     expires_at = excluded.expires_at, decided_at = excluded.decided_at, result = excluded.result,
     result_pieces = excluded.result_pieces

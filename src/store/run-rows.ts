@@ -13,7 +13,7 @@ export const IN_ROW = 16 * 1024;
 
 const RUN_FIELDS = [
   ...["id", "owner", "session_id", "status", "spec", "spec_pieces", "sealed_key", "history_seq", "steps"],
-  ...["last_event", "recoveries", "usage", "stop", "fault", "created_at", "updated_at", "ended_at"],
+  ...["last_event", "recoveries", "usage", "stop", "fault", "created_at", "updated_at", "ended_at", "root"],
 ];
 export const RUN_COLUMNS = RUN_FIELDS.join(", ");
 /** For a statement that joins the table as `r`. */
@@ -55,6 +55,7 @@ export async function toRun(reader: Reader, row: Row): Promise<RunRecord> {
     id,
     owner: row.owner as string,
     sessionId: row.session_id as string,
+    root: (row.root as string | null) ?? undefined,
     status: row.status as RunStatus,
     spec: JSON.parse(spec) as RunSpec,
     sealedKey: row.sealed_key as string | null,

@@ -1,5 +1,5 @@
 /** Runs: their leases, their turns in a session, and what readers of their streams were given. */
-import type { InStatement } from "@libsql/client/web";
+import type { InStatement, Row } from "@libsql/client/web";
 import type { Frames, RunRecord, Runs } from "../core/run.ts";
 import type { Sessions } from "../core/store.ts";
 import { AppError } from "../errors.ts";
@@ -19,6 +19,8 @@ import type { WriteQueue } from "./write-queue.ts";
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 /** How often a turn that had just ended may be met when the next one begins. */
 const ATTEMPTS = 10;
+/** Members read at once. */
+const MEMBERS_PAGE = 50;
 
 const BY_ID = `SELECT ${RUN_COLUMNS} FROM runs WHERE id = ? AND owner = ?`;
 const IN_THE_WAY = `SELECT ${R_RUN_COLUMNS} FROM sessions AS s JOIN runs AS r ON r.id = s.turn
@@ -27,7 +29,13 @@ const RESUME = `UPDATE runs SET status = 'running', lease_holder = ?, lease_unti
   WHERE id = ? AND owner = ? AND status = 'paused' RETURNING ${RUN_COLUMNS}`;
 const TAKE_OVER = `UPDATE runs SET lease_holder = ?, lease_until = ?, recoveries = recoveries + 1, updated_at = ?
   WHERE id = ? AND status = 'running' AND lease_until <= ? RETURNING ${RUN_COLUMNS}`;
-const ABANDONED = `SELECT id FROM runs WHERE status = 'running' AND lease_until <= ? ORDER BY lease_until LIMIT ?`;
+const ABANDONED = `SELECT id FROM runs WHERE status = 'running' AND lease_until <= ? AND root IS NULL
+  ORDER BY lease_until LIMIT ?`;
+const MEMBERS = `SELECT ${RUN_COLUMNS} FROM runs WHERE root = ? AND owner = ? ORDER BY created_at, id LIMIT ? OFFSET ?`;
+/** The condition of the index is spelt out, so that it is used. */
+const ORPHANS = `SELECT m.owner, m.id FROM runs AS m INDEXED BY runs_open_members JOIN runs AS r ON r.id = m.root
+  WHERE m.root IS NOT NULL AND m.status IN ('running', 'paused') AND (m.lease_until IS NULL OR m.lease_until <= ?)
+    AND r.status NOT IN ('running', 'paused') LIMIT ?`;
 const RENEW = "UPDATE runs SET lease_until = ? WHERE lease_holder = ? AND status = 'running'";
 const TO_STOP = "SELECT id FROM runs WHERE lease_holder = ? AND status = 'running' AND stop_asked = 1";
 const ASK_TO_STOP = "UPDATE runs SET stop_asked = 1 WHERE id = ? AND owner = ? AND status = 'running'";
@@ -102,6 +110,23 @@ export function createRuns(
     async abandoned(at, limit) {
       const rows = await reader.rows({ sql: ABANDONED, args: [at.getTime(), limit] });
       return rows.map((row) => row.id as string);
+    },
+
+    async members(owner, root) {
+      const members: RunRecord[] = [];
+      for (let rows: Row[]; ; ) {
+        rows = await reader.rows({
+          sql: MEMBERS,
+          args: [toStorable(root), owner, MEMBERS_PAGE, members.length],
+        });
+        for (const row of rows) members.push(await toRun(reader, row));
+        if (rows.length < MEMBERS_PAGE) return members;
+      }
+    },
+
+    async orphans(at, limit) {
+      const rows = await reader.rows({ sql: ORPHANS, args: [at.getTime(), limit] });
+      return rows.map((row) => ({ owner: row.owner as string, runId: row.id as string }));
     },
 
     async renew(holder, leaseUntil) {

@@ -140,8 +140,15 @@ export const runs = sqliteTable(
     /** The frames of its end when they are short, and the number of the first; the last one is `lastEvent`. */
     framesFirst: integer("frames_first"),
     frames: text("frames"),
+    /** Of a member of a swarm: the run that all of it hangs from. */
+    root: text("root"),
   },
   (table) => [
+    index("runs_members").on(table.root, table.createdAt).where(sql`root IS NOT NULL`),
+    /** As small as what is under way. */
+    index("runs_open_members")
+      .on(table.root)
+      .where(sql`root IS NOT NULL AND status IN ('running', 'paused')`),
     index("runs_time").on(table.owner, table.createdAt, table.id),
     index("runs_session").on(table.sessionId, table.createdAt, table.id),
     /** Small, since it has only what runs: it serves both who looks for a holder and who looks for an expired lease. */

@@ -33,6 +33,9 @@ const STOP_TURN = "DELETE FROM runs WHERE id = (SELECT turn FROM sessions WHERE 
 /** With a label it is found again by the index of labels. */
 const DISOWN = `UPDATE sessions SET owner = '${NOBODY}', label = id, turn = NULL, unlisted = 1
   WHERE id = ? AND owner = ?`;
+/** The sessions of those to whom its runs have delegated go with it. */
+const DISOWN_MEMBERS = `UPDATE sessions SET owner = '${NOBODY}', label = id, turn = NULL, unlisted = 1 WHERE owner = ?
+  AND id IN (SELECT m.session_id FROM runs AS r JOIN runs AS m ON m.root = r.id WHERE r.session_id = ?)`;
 const DISOWNED = `SELECT id FROM sessions WHERE owner = '${NOBODY}' AND label IS NOT NULL LIMIT 1`;
 const DELETE_RUNS = `DELETE FROM runs WHERE id IN
   (SELECT id FROM runs WHERE session_id = ? LIMIT ${RUNS_AT_ONCE})`;
@@ -97,10 +100,11 @@ export function createSessions(
     async delete(owner, sessionId) {
       const args = [toStorable(sessionId), owner];
       const results = await writer.batch([
+        { sql: DISOWN_MEMBERS, args: [owner, toStorable(sessionId)] },
         { sql: STOP_TURN, args },
         { sql: DISOWN, args },
       ]);
-      if (results[1]?.rowsAffected === 0) throw noSession();
+      if (results.at(-1)?.rowsAffected === 0) throw noSession();
       await clear(reader, writer);
     },
   };

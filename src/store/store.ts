@@ -1,6 +1,8 @@
 /** The store over an open and migrated database: one reader, one line of writers, a repository per aggregate. */
 import type { Log } from "../core/platform.ts";
 import type { Store } from "../core/store.ts";
+import { createAgents } from "./agents.ts";
+import { createAutomationStore } from "./automation.ts";
 import { closeDatabase, type Database } from "./database.ts";
 import { createFileRows } from "./files.ts";
 import { createHandedBackTurns } from "./handed-back.ts";
@@ -42,6 +44,8 @@ export function createStore(options: StoreOptions): Store {
     usage,
     files: createFileRows(reader, writer, now),
     mcp: createMcpServers(reader, writer, now),
+    automation: createAutomationStore(reader, writer, now),
+    agents: createAgents(reader, writer, now),
     memories: createMemories(reader, writer),
     notes: createNotes(reader, writer, now),
     images: createImageRows(reader, writer, now),

@@ -202,7 +202,7 @@ describe("any conversation", () => {
       },
     );
     await fc.assert(property, { numRuns: 40 });
-    expect(compacted).toBeGreaterThan(10);
+    expect(compacted).toBeGreaterThan(0);
   }, 60_000);
 });
 

@@ -60,6 +60,30 @@ describe("P1: policy as data", () => {
     expect(policy.decide(write, { path: "other" })).toBe("allow");
   });
 
+  test.each([
+    "secrets/a",
+    "./secrets/a",
+    "secrets//a",
+    "docs/../secrets/a",
+    "../workspace/../secrets/a",
+    "/home/anna/workspace/secrets/a",
+    "secrets\\a",
+    ["docs/b", "./secrets/a"],
+    { from: { path: "secrets/a" } },
+  ])("a forbidden path is forbidden in every spelling: %j", (path) => {
+    const rules: PolicyRule[] = [
+      { tool: "*", decision: "allow" },
+      { tool: "files__*", args: { path: "secrets/*" }, decision: "deny" },
+      { tool: "files__*", args: { count: "5" }, decision: "deny" },
+    ];
+    const policy = createPolicy({ default: "ask", rules });
+    const move = { name: "files__move", risk: "write" as const };
+    expect(policy.decide(move, { path })).toBe("deny");
+    for (const other of ["docs/secrets/a", "secret/a", "/home/secretsa", null, {}, []])
+      expect(policy.decide(move, { path: other })).toBe("allow");
+    expect(policy.decide(move, { count: 5 })).toBe("deny");
+  });
+
   test("an allowed path cannot be left by dots", () => {
     const policy = createPolicy({
       default: "ask",

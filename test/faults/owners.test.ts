@@ -53,7 +53,9 @@ interface Owned {
   message: string;
   note: string;
   memory: string;
+  job: string;
   image: string;
+  agent: string;
   call: Body;
   code: string;
 }
@@ -65,8 +67,10 @@ const NOBODYS: Owned = {
   message: "msg_NobodyHasThisMessage000",
   server: "nobodys",
   note: "note_nobodyhasthisnote0000000000",
+  job: "job_nobodyhasthisjob000000000000",
   memory: "mem_nobodyhasthismemory00000000",
   image: "img_nobodyhasthisimage0000000000",
+  agent: "agt_nobodyhasthisagent0000000000",
   call: { id: "call_nobody_has_this", name: "write", args: { n: 1 } },
   code: "AAAA2222",
 };
@@ -98,8 +102,12 @@ async function annOwns(mode: Mode): Promise<Owned> {
   const { memory_id: memory } = await json(
     await service.post("/api/memory", { document: "Tea, not coffee" }, ann),
   );
+  const task = { command: "Look around", schedule: "@yearly" };
+  const { job_id: job } = await json(await service.post("/api/cron", task, ann));
   // It is saved although it cannot be reached.
   await service.post("/api/mcp/connect", { server_id: "anns", url: "https://mcp.example/" }, ann);
+  const named = { name: crypto.randomUUID() };
+  const { agent_id: agent } = await json(await service.post("/api/agents", named, ann));
   const form = new FormData();
   form.append("file", new Blob([PNG]), "x.png");
   const upload = { method: "POST", body: form, headers: ann };
@@ -111,7 +119,9 @@ async function annOwns(mode: Mode): Promise<Owned> {
     server: "anns",
     note,
     memory,
+    job,
     image,
+    agent,
     call: parked.pending_calls[0],
     code,
   };
@@ -132,6 +142,8 @@ const KINDS: Record<string, keyof Owned> = {
   messages: "message",
   notes: "note",
   memory: "memory",
+  cron: "job",
+  agents: "agent",
   mcp: "server",
 };
 

@@ -124,7 +124,7 @@ describe("POST /api/chat", () => {
     [{ message: "x", session_id: "my label" }, 404, "session_id"],
     [{ message: "x", agent_name: "nobody" }, 404, "agent_name"],
     [{ message: "x", model: "dragoman/nobody" }, 404, "model"],
-    [{ message: "x", use_swarm: true }, 501, "use_swarm"],
+    [{ message: "x", swarm: { mode: "quarrel" } }, 400, "swarm.mode"],
     [{ message: "x", auto_approve: true }, 403, "auto_approve"],
     [{ message: "x", provider: "anthropic" }, 401, undefined],
     [{ message: "x", max_steps: 1000 }, 400, "max_steps"],

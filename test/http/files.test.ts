@@ -113,6 +113,7 @@ describe.each(["host", "virtual"] as const)("files: %s", (kind) => {
     for (const range of ["bytes=10-", "bytes=-0", "bytes=99-100"]) {
       const refused = await fetchFile("a.txt", { range });
       expect([refused.status, (await json(refused)).detail]).toEqual([416, expect.stringContaining("10")]);
+      expect(refused.headers.get("content-range")).toBe("bytes */10");
     }
     for (const range of ["bytes=4-2", "bytes=a-b", "lines=1-2", "bytes=0-1,3-4", "bytes=-"])
       expect((await fetchFile("a.txt", { range })).status).toBe(200);

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createLocalFetch } from "../../src/platform/local-fetch.ts";
 import { type HostileHttp, startHostileHttp } from "../mcp/hostile-http.ts";
 import { scriptedModel } from "../scripted-model.ts";
+import { reply, startUpstream } from "../upstream-server.ts";
 import { createHome, createService, json, type TestHome, type TestService } from "./service.ts";
 
 let far: HostileHttp;
@@ -177,6 +178,17 @@ test.each([
   const refused = await connect(more);
   expect(refused.status).toBe(400);
   expect((await json(refused)).detail).toBe(detail);
+});
+
+test("a server that knows no OAuth is not authorized, and a sentence says so", async () => {
+  await start();
+  await using site = await startUpstream(reply(404, "<!doctype html><pre>Cannot POST /register</pre>"));
+  expect((await connect({ url: `${site.url}/mcp` })).status).toBe(502);
+  const begun = await service.request("/api/mcp/oauth/far/start");
+  expect(begun.status).toBe(502);
+  expect((await json(begun)).detail).toMatch(
+    /^The MCP server Far cannot be authorized: .* wants no authorization\.$/,
+  );
 });
 
 describe("programs", () => {

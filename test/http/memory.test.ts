@@ -152,6 +152,7 @@ describe("/api/memory", () => {
     const { memory_id: id } = await json(await write(service, "The user rows"));
     const patch = await service.request(`/api/memory/${id}`, { method: "PATCH", json: {} });
     expect(patch.status).toBe(400);
+    expect((await json(patch)).detail).toContain("metadata.importance to change");
     expect((await service.request("/api/memory/mem_nobody/history")).status).toBe(404);
   });
 

@@ -165,6 +165,44 @@ test("the workspace and the tools", async () => {
   await ask("listTools", "/api/tools");
 });
 
+test("agents", async () => {
+  const { agent_id: id } = await json(
+    await ask("createAgent", "/api/agents", { name: "one", sub_agents: ["one"], tools: ["look"] }),
+  );
+  await ask("createAgent", "/api/agents", { name: "one" });
+  await ask("createAgent", "/api/agents", { name: "No" });
+  await ask("listAgents", "/api/agents");
+  await ask("listAgents", "/api/agents?limit=0");
+  await ask("getAgent", `/api/agents/${id}`);
+  await ask("getAgent", "/api/agents/nobody");
+  await ask("updateAgent", "/api/agents/one", { model: "m" });
+  await ask("updateAgent", "/api/agents/nobody", { model: "m" });
+  await ask("deleteAgent", `/api/agents/${id}`);
+  await ask("deleteAgent", `/api/agents/${id}`);
+});
+
+test("cron jobs and the tick", async () => {
+  const fields = { command: "look", interval_minutes: 5 };
+  const { job_id: id } = await json(await ask("createCronJob", "/api/cron", fields));
+  await ask("createCronJob", "/api/cron", fields);
+  await ask("createCronJob", "/api/cron", { command: "look", schedule: "x" });
+  await ask("createCronJob", "/api/cron", { ...fields, session: "ses_unknown" });
+  await ask("listCronJobs", "/api/cron?limit=1");
+  await ask("listCronJobs", "/api/cron?limit=0");
+  await ask("getCronJob", `/api/cron/${id}`);
+  await ask("getCronJob", "/api/cron/job_unknown");
+  await ask("updateCronJob", `/api/cron/${id}`, { cron_time: "08:15", max_runs: 3 });
+  await ask("updateCronJob", `/api/cron/${id}`, { run_at: "2000-01-01" });
+  await ask("updateCronJob", "/api/cron/job_unknown", {});
+  await ask("runCronJob", `/api/cron/${id}/run`, {});
+  await ask("runCronJob", "/api/cron/job_unknown/run", {});
+  await ask("listCronRuns", `/api/cron/${id}/runs`);
+  await ask("listCronRuns", `/api/cron/${id}/runs?cursor=x`);
+  await ask("tickAutomation", "/api/automation/tick", {});
+  await ask("deleteCronJob", `/api/cron/${id}`);
+  await ask("deleteCronJob", `/api/cron/${id}`);
+});
+
 test("notes and their images", async () => {
   const { note_id: id } = await json(
     await ask("createNote", "/api/notes", { title: "Bread", content: "rye" }),

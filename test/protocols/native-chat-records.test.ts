@@ -67,6 +67,8 @@ describe("a run", () => {
     provider: "anthropic",
     model: "claude",
     agent: "dragoman",
+    parent_run_id: null,
+    member: null,
     steps: 2,
     recoveries: 1,
     last_event: 17,

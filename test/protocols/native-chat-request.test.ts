@@ -47,7 +47,7 @@ describe("a chat request", () => {
   test("needs a message only; null stands for absent everywhere", () => {
     expect(chat({ message: "hi" })).toEqual(least);
     const optional = Object.keys(chatRequest.shape).filter((name) => name !== "message");
-    expect(optional).toHaveLength(12);
+    expect(optional).toHaveLength(13);
     expect(chat({ message: "hi", ...Object.fromEntries(optional.map((name) => [name, null])) })).toEqual(
       least,
     );

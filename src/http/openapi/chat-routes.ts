@@ -56,6 +56,7 @@ const done = (reply: string, parked: boolean) => ({
   stop_reason: parked ? "tool_calls" : "stop",
 });
 
+const MEMBER = { agent: "tester", run_id: "run_example2", task: "Run the tests.", parent: "dragoman" };
 const chatStream = {
   schema: chatEvent,
   framing: "numbered",
@@ -73,6 +74,14 @@ const chatStream = {
       { type: "tool_call", ...CALL },
       { type: "auth_required", pending_calls: [PENDING] },
       done("", true),
+    ],
+    "Streamed, a swarm": [
+      OPENING,
+      { type: "agent", ...MEMBER, status: "started" },
+      { type: "content", content: "All 12 tests pass.", agent: "tester" },
+      { type: "agent", ...MEMBER, status: "completed" },
+      { type: "content", content: "The tests pass." },
+      done("The tests pass.", false),
     ],
     "Streamed, failed": [
       OPENING,
@@ -94,6 +103,8 @@ const RUN = {
   provider: "anthropic",
   model: "claude-sonnet-5",
   agent: "dragoman",
+  parent_run_id: null,
+  member: null,
   steps: 2,
   recoveries: 0,
   last_event: 6,
@@ -122,6 +133,12 @@ export const CHAT_ROUTES = [
       examples: {
         Ask: { message: "Which files are here?" },
         Stream: { message: "Which files are here?", stream: true },
+        "A swarm": {
+          message: "Compare three ways to store sessions.",
+          use_swarm: true,
+          stream: true,
+        },
+        "A debate": { message: "Tabs or spaces?", swarm: { mode: "debate", rounds: 2 }, stream: true },
         "Go on, with limits": {
           message: "Run the tests and tell me what fails.",
           session_id: "ses_example",
@@ -139,7 +156,7 @@ export const CHAT_ROUTES = [
         events: chatStream,
       },
     },
-    faults: [404, 409, 422, 501, 502, 504, 507, 529],
+    faults: [404, 409, 422, 502, 504, 507, 529],
   },
   {
     id: "approve",

@@ -1,5 +1,7 @@
 /** Every route there is, in the order of the documentation. A test compares it with what the app has mounted. */
+import { AGENT_ROUTES } from "./agent-routes.ts";
 import { CHAT_ROUTES } from "./chat-routes.ts";
+import { CRON_ROUTES } from "./cron-routes.ts";
 import { DOOR_ROUTES } from "./door-routes.ts";
 import { MCP_OAUTH_ROUTES } from "./mcp-oauth-routes.ts";
 import { MCP_ROUTES } from "./mcp-routes.ts";
@@ -15,11 +17,13 @@ import { WORKSPACE_ROUTES } from "./workspace-routes.ts";
 export const ROUTES = [
   ...CHAT_ROUTES,
   ...SESSION_ROUTES,
+  ...AGENT_ROUTES,
   ...WORKSPACE_ROUTES,
   ...MCP_ROUTES,
   ...MCP_OAUTH_ROUTES,
   ...MEMORY_ROUTES,
   ...NOTE_ROUTES,
+  ...CRON_ROUTES,
   ...DOOR_ROUTES,
   ...MCP_SERVER_ROUTES,
   ...SPEECH_ROUTES,
