@@ -82,7 +82,11 @@ const PROVIDER_WORDS = [...PROVIDERS, "claude", "google"] as const;
 const ALIASES: Record<string, ProviderName> = { claude: "anthropic", google: "gemini" };
 
 export const agentFields = {
-  description: z.string().max(1000).refine(storable, STORABLE).describe("What it is for. Agents that may delegate to it read this."),
+  description: z
+    .string()
+    .max(1000)
+    .refine(storable, STORABLE)
+    .describe("What it is for. Agents that may delegate to it read this."),
   instructions: z
     .string()
     .max(INSTRUCTIONS_LIMIT)

@@ -11,7 +11,11 @@ export const delegateArgs = z.object({
   tasks: z
     .array(
       z.object({
-        agent: z.string().max(64).optional().describe("One of the agents named above. Either this or `role`."),
+        agent: z
+          .string()
+          .max(64)
+          .optional()
+          .describe("One of the agents named above. Either this or `role`."),
         role: z
           .string()
           .max(ROLE_LIMIT)
@@ -75,4 +79,3 @@ export type MemberStatus = "started" | "completed" | "failed" | "stopped";
 export interface Spending {
   tokens: number;
 }
-
