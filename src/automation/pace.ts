@@ -5,6 +5,9 @@ const LONGEST_MS = 15_000;
 /** Between two looks while something is due that cannot be begun: no slot is free, or another process is at it. */
 const SHORTEST_MS = 1_000;
 
+/** Without a good end for that long the runner has failed. Milliseconds. */
+const SILENT_MS = 120_000;
+
 export interface PaceParts {
   tick(): Promise<unknown>;
   /** When something is due next; null: nothing is. */
@@ -17,6 +20,7 @@ export interface PaceParts {
 export class Pace {
   readonly #parts: PaceParts;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #ended = performance.now();
   #turning = false;
   #again = false;
   #stopped = false;
@@ -29,6 +33,13 @@ export class Pace {
   wake(): void {
     this.#again = true;
     if (!this.#turning) this.#sleep(0);
+  }
+
+  /** Throws when no turn has ended well for a while. */
+  check(): void {
+    const silent = performance.now() - this.#ended;
+    if (silent > SILENT_MS)
+      throw new Error(`no look at what is due has ended well for ${Math.round(silent / 1_000)} s`);
   }
 
   stop(): void {
@@ -51,6 +62,7 @@ export class Pace {
     try {
       await this.#parts.tick();
       pause = await this.#pause();
+      this.#ended = performance.now();
     } finally {
       this.#turning = false;
       this.#sleep(this.#again ? 0 : pause);

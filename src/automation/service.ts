@@ -9,6 +9,8 @@ export interface AutomationService {
   tick(): Promise<Ticked>;
   /** Something may be due sooner than was known. */
   wake(): void;
+  /** Throws when the runner does not look at what is due. On Workers it is not ours to say. */
+  check(): void;
   /** Takes up nothing more. */
   close(): void;
 }
@@ -33,6 +35,7 @@ export function createAutomation(parts: Omit<EngineParts, "automation">): Automa
   return {
     ...{ cron, engine, wake },
     tick: () => engine.tick(),
+    check: () => pace?.check(),
     close() {
       pace?.stop();
       engine.stop();

@@ -162,6 +162,8 @@ export interface Platform {
   readonly html?: ReadHtml | undefined;
   /** Speaks without a key; absent where no program can be loaded. */
   readonly voice?: LocalVoice | undefined;
+  /** Throws when there is no room left where the service keeps its data. Absent where that is somebody else's. */
+  disk?(): Promise<void>;
   /** Work that goes on after the response. Its failure is logged and is nobody's else. */
   background(work: Promise<unknown>): void;
   now(): Date;

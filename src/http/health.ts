@@ -15,8 +15,13 @@ const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 /** By name: resolves when that part works, throws when it does not. */
 type Checks = Record<string, () => Promise<void>>;
 
-export function healthRoutes({ store, platform, metrics }: Services): Hono<AppEnv> {
-  const checks: Checks = { database: () => store.ping() };
+export function healthRoutes({ store, platform, metrics, automation }: Services): Hono<AppEnv> {
+  const { disk } = platform;
+  const checks: Checks = {
+    database: () => store.ping(),
+    ...(disk ? { disk: () => disk() } : {}),
+    automation: async () => automation.check(),
+  };
   const app = new Hono<AppEnv>();
   app.get("/healthz", (c) => c.json({ status: "ok" }));
   app.get("/readyz", async (c) => {

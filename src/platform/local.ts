@@ -11,6 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { statfs } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -39,6 +40,8 @@ const MIGRATIONS = fileURLToPath(new URL("../../migrations/", import.meta.url));
 const ENV_FILE = fileURLToPath(new URL("../../.env", import.meta.url));
 const OWNER_ONLY = 0o700;
 const SECRET_BYTES = 32;
+/** With less than this free the service says that it is not ready. */
+const LEAST_FREE_BYTES = 32 * 1024 * 1024;
 
 export interface Local {
   platform: Platform;
@@ -85,6 +88,7 @@ export async function createLocalPlatform(config: Config, service: Service): Pro
     platform: {
       ...{ runtime: config.runtime, background, now, log, redaction, secret },
       ...agentHome,
+      disk: () => checkRoom(dataDir),
       pdf: createReadPdf(),
       html: createReadHtml(),
       voice: createLocalVoice(),
@@ -175,6 +179,12 @@ async function openStore(
   } catch (cause) {
     throw new Error(`The database ${database} cannot be used: ${reasonOf(cause)}`, { cause });
   }
+}
+
+async function checkRoom(folder: string): Promise<void> {
+  const { bavail, bsize } = await statfs(folder);
+  const free = bavail * bsize;
+  if (free < LEAST_FREE_BYTES) throw new Error(`only ${free} bytes are free where ${folder} is`);
 }
 
 function readMigrations(): LocalStoreHost["migrations"] {
