@@ -29,7 +29,8 @@ describe.each(["node", "bun"] as const)("on %s", (runtime) => {
 
   test("it is alive and ready", async () => {
     expect(await (await fetch(`${url}/healthz`)).json()).toEqual({ status: "ok" });
-    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ status: "ok", checks: { database: "ok" } });
+    const checks = { database: "ok", disk: "ok", automation: "ok" };
+    expect(await (await fetch(`${url}/readyz`)).json()).toEqual({ status: "ok", checks });
   });
 
   test("data and secret are their owner's alone", () => {
