@@ -7,5 +7,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 60_000,
     pool: "threads",
+    // Many files wait for processes of their own; one worker would leave a core without work.
+    maxWorkers: 2,
   },
 });
