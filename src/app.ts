@@ -28,6 +28,7 @@ import { runRoutes } from "./http/runs.ts";
 import { messageRoutes, sessionRoutes } from "./http/sessions.ts";
 import { audioSpeech, speechRoutes } from "./http/speech.ts";
 import { toolRoutes } from "./http/tools.ts";
+import { watchdogRoutes } from "./http/watchdogs.ts";
 import { anthropicMessages } from "./protocols/anthropic-messages.ts";
 import { openaiChat } from "./protocols/openai-chat.ts";
 import type { Services } from "./services.ts";
@@ -63,8 +64,9 @@ export function createApp(services: Services): Hono<AppEnv> {
   app.use("/api/agents", once);
   app.route("/api/agents", agentRoutes(services));
   app.route("/api/tools", toolRoutes(services));
-  for (const path of ["/api/cron", "/api/cron/:id/run"]) app.use(path, once);
+  for (const path of ["/api/cron", "/api/cron/:id/run", "/api/watchdog"]) app.use(path, once);
   app.route("/api/cron", cronRoutes(services));
+  app.route("/api/watchdog", watchdogRoutes(services));
   app.route("/api/automation", automationRoutes(services));
   app.route("/api/tts", speechRoutes(services));
   app.use("/api/mcp/connect", once);

@@ -3,6 +3,7 @@ import { createSwarm } from "./agent/delegate.ts";
 import { createKeyVault } from "./agent/key-vault.ts";
 import { LiveRuns } from "./agent/live-runs.ts";
 import type { AgentServices } from "./agent/turn.ts";
+import { allJobs } from "./automation/all-jobs.ts";
 import { type AutomationService, createAutomation } from "./automation/service.ts";
 import type { Config } from "./config.ts";
 import type { Scheduler } from "./core/automation.ts";
@@ -32,12 +33,14 @@ import { BackgroundCommands } from "./tools/background-commands.ts";
 import { createCancelSchedule } from "./tools/cancel-schedule.ts";
 import { createForget } from "./tools/forget.ts";
 import { createListSchedules } from "./tools/list-schedules.ts";
+import { compileGlob, compileText } from "./tools/pattern.ts";
 import { createReadNote } from "./tools/read-note.ts";
 import { createRecall } from "./tools/recall.ts";
 import { createTools } from "./tools/registry.ts";
 import { createRemember } from "./tools/remember.ts";
 import { createScheduleTask } from "./tools/schedule-task.ts";
 import { createSearchNotes } from "./tools/search-notes.ts";
+import { createWatch } from "./tools/watch.ts";
 import { createWriteNote } from "./tools/write-note.ts";
 
 export interface Services {
@@ -102,7 +105,7 @@ export function createServices(
     ...createTools(config, commands),
     ...memoryTools(memory.vault),
     ...noteTools(store, images),
-    ...scheduleTools(store, () => automation.cron),
+    ...scheduleTools(store, () => automation),
   ];
   const mcpVault = vaultOf(platform.secret, "MCP servers");
   const mcpAuthorizations = new Authorizations({
@@ -142,6 +145,10 @@ export function createServices(
     ...{ agent, runs, ...config.automation, leaseMs: config.sessions.leaseMs },
     models: { defaults: config.providers, aliases: config.models.aliases },
     runTimeoutMs: config.run.timeoutMs,
+    patterns: {
+      glob: compileGlob,
+      regex: (pattern) => compileText(pattern, { literal: false, ignoreCase: false }).line,
+    },
   });
   agent.swarm = createSwarm(agent, {
     ...config.swarm,
@@ -219,15 +226,20 @@ function memoryOf(
   return createMemoryService({ config: config.memory, platform, store, models, keys, embedder });
 }
 
-function scheduleTools({ runs }: Store, cron: () => Scheduler): Tool[] {
+function scheduleTools(
+  { runs }: Store,
+  automation: () => Pick<AutomationService, "cron" | "watchdogs">,
+): Tool[] {
+  const all = () => allJobs(automation().cron, automation().watchdogs);
   const scheduler: Scheduler = {
-    create: (...args) => cron().create(...args),
-    list: (...args) => cron().list(...args),
-    get: (...args) => cron().get(...args),
-    delete: (...args) => cron().delete(...args),
+    create: (...args) => automation().cron.create(...args),
+    list: (...args) => all().list(...args),
+    get: (...args) => all().get(...args),
+    delete: (...args) => all().delete(...args),
   };
   return [
     createScheduleTask(scheduler, runs),
+    createWatch({ create: (...args) => automation().watchdogs.create(...args) }, runs),
     createListSchedules(scheduler),
     createCancelSchedule(scheduler),
   ];

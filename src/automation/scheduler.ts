@@ -38,7 +38,7 @@ export class CronJobs implements Scheduler {
   async create(owner: string, fields: CronFields, source: Secrets) {
     const now = this.#parts.agent.platform.now();
     const schedule = parseSchedule(fields, now);
-    const webhook = await this.#webhook(fields.webhook_url ?? null, source.webhookSecret);
+    const webhook = await this.webhook(fields.webhook_url ?? null, source.webhookSecret);
     const spec: JobSpec = {
       kind: "cron",
       name: fields.name ?? nameOf(fields.command),
@@ -47,7 +47,7 @@ export class CronJobs implements Scheduler {
       agentName: fields.agent_name ?? null,
       provider: fields.provider ?? null,
       model: fields.model ?? null,
-      sealedKey: await this.#sealedKey(source),
+      sealedKey: await this.sealedKey(source),
       allowedTools: fields.allowed_tools ?? null,
       approval: fields.approval ?? "deny",
       ...webhook.columns,
@@ -60,7 +60,7 @@ export class CronJobs implements Scheduler {
       watch: null,
     };
     checkBudget(spec.budget, this.#parts.limits);
-    await this.#checkSession(owner, spec.session);
+    await this.checkSession(owner, spec.session);
     await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
     const fingerprint = await fingerprintOf(spec);
     const nextAt = nextTime(schedule, now);
@@ -91,17 +91,17 @@ export class CronJobs implements Scheduler {
       const url = change.webhook_url === undefined ? job.webhookUrl : change.webhook_url;
       // The same address keeps its secret.
       if (url !== job.webhookUrl || source.webhookSecret !== undefined || job.sealedWebhookSecret === null) {
-        const webhook = await this.#webhook(url, source.webhookSecret);
+        const webhook = await this.webhook(url, source.webhookSecret);
         Object.assign(parts, webhook.columns);
         secret = source.webhookSecret === undefined ? webhook.secret : null;
       }
     }
-    if (source.key !== undefined) parts.sealedKey = await this.#sealedKey(source);
+    if (source.key !== undefined) parts.sealedKey = await this.sealedKey(source);
     if (schedule) parts.schedule = schedule;
     const spec: JobSpec = { ...job, ...parts };
     // What is as it was is not looked at: a job whose session or key is gone can still be paused or renamed.
     if (parts.budget) checkBudget(parts.budget, this.#parts.limits);
-    if (parts.session !== undefined) await this.#checkSession(owner, parts.session);
+    if (parts.session !== undefined) await this.checkSession(owner, parts.session);
     const { agent_name, provider, model } = change;
     if (source.key !== undefined || [agent_name, provider, model].some((each) => each !== undefined))
       await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
@@ -142,7 +142,8 @@ export class CronJobs implements Scheduler {
     return { ...page, upcoming: upcomingOf(job, upcoming) };
   }
 
-  async #sealedKey({ key, sealedKey }: KeySource): Promise<string | null> {
+  /** Of watchdogs too, as the two behind it. */
+  async sealedKey({ key, sealedKey }: KeySource): Promise<string | null> {
     if (sealedKey !== undefined) return sealedKey;
     if (key === undefined) return null;
     const { vault } = this.#parts.agent;
@@ -153,7 +154,7 @@ export class CronJobs implements Scheduler {
     );
   }
 
-  async #webhook(url: string | null, wished: string | undefined) {
+  async webhook(url: string | null, wished: string | undefined) {
     if (wished !== undefined) checkWebhookSecret(wished);
     if (url === null) {
       if (wished !== undefined) throw wrong("webhook_secret", "it is of no use without webhook_url.");
@@ -168,7 +169,7 @@ export class CronJobs implements Scheduler {
   }
 
   /** What could be found wrong at each run is found wrong now. */
-  async #checkSession(owner: string, session: string): Promise<void> {
+  async checkSession(owner: string, session: string): Promise<void> {
     if (session === "new") return;
     if (!session.startsWith("ses_"))
       throw wrong("session", "it has to be `new`, for one of its own each time, or the id of a session.");

@@ -2,9 +2,12 @@
 import { Pace } from "./pace.ts";
 import { CronJobs } from "./scheduler.ts";
 import { Engine, type EngineParts, type Ticked } from "./tick.ts";
+import type { Patterns } from "./watch-check.ts";
+import { Watchdogs } from "./watchdogs.ts";
 
 export interface AutomationService {
   readonly cron: CronJobs;
+  readonly watchdogs: Watchdogs;
   readonly engine: Engine;
   tick(): Promise<Ticked>;
   /** Something may be due sooner than was known. */
@@ -15,10 +18,15 @@ export interface AutomationService {
   close(): void;
 }
 
-export function createAutomation(parts: Omit<EngineParts, "automation">): AutomationService {
+export function createAutomation(
+  parts: Omit<EngineParts, "automation" | "planners"> & { patterns: Patterns },
+): AutomationService {
   const { platform, store } = parts.agent;
   const { automation } = store;
-  const engine = new Engine({ ...parts, automation });
+  const engine: Engine = new Engine({
+    ...{ ...parts, automation },
+    planners: { watchdog: (job, situation) => watchdogs.plan(job, situation) },
+  });
   // On Workers nothing may run between requests: what ticks there is the trigger.
   const pace =
     platform.runtime === "workerd"
@@ -32,8 +40,9 @@ export function createAutomation(parts: Omit<EngineParts, "automation">): Automa
   pace?.wake();
   const wake = () => pace?.wake();
   const cron = new CronJobs({ ...parts, automation, wake, runNow: (job) => engine.runNow(job) });
+  const watchdogs: Watchdogs = new Watchdogs({ ...parts, automation, cron, wake });
   return {
-    ...{ cron, engine, wake },
+    ...{ cron, watchdogs, engine, wake },
     tick: () => engine.tick(),
     check: () => pace?.check(),
     close() {

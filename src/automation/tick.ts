@@ -5,15 +5,7 @@
  */
 
 import { createRunId } from "../agent/turns.ts";
-import {
-  type Automation,
-  JOB_KINDS,
-  type Job,
-  type JobKind,
-  type Occurrence,
-  type Outcome,
-  type Plan,
-} from "../core/automation.ts";
+import type { Automation, Job, JobKind, Occurrence, Outcome, Plan } from "../core/automation.ts";
 import { AppError } from "../errors.ts";
 import { allowanceOf, type BudgetLimits, type ModelPrice, priceOf } from "./budget.ts";
 import { deliverDue } from "./deliver.ts";
@@ -54,6 +46,8 @@ type WithRun = Occurrence & { runId: string };
 
 /** A tick that has been at it for longer has ended with its request. Milliseconds. */
 const LONGEST_TICK_MS = 60_000;
+/** That a tick waits for watchdogs. Milliseconds. */
+const WATCHED_MS = 1_000;
 /** Occurrences looked at, and jobs of other kinds claimed, in one go. */
 const AT_ONCE = 50;
 /** Behind its run's own time. Milliseconds. */
@@ -72,6 +66,7 @@ export class Engine {
   /** Runs of jobs under way here, and since when. */
   readonly #mine = new Map<string, number>();
   #busy: { since: number } | undefined;
+  #watching: { since: number } | undefined;
   #again = false;
   #stopped = false;
 
@@ -95,7 +90,8 @@ export class Engine {
         this.#again = false;
         ticked.delivered += await deliverDue(this.#courier());
         ticked.looked += await this.#look();
-        for (const kind of JOB_KINDS) ticked.claimed += await this.#claim(kind);
+        ticked.claimed += await this.#claim("cron");
+        ticked.claimed += await this.#watch();
       } while (this.#again && !this.#stopped && performance.now() - mine.since < LONGEST_TICK_MS / 2);
     } finally {
       if (this.#busy === mine) this.#busy = undefined;
@@ -144,6 +140,27 @@ export class Engine {
   #courier() {
     const { automation, agent } = this.#parts;
     return { deliveries: automation.deliveries, vault: agent.vault, platform: agent.platform };
+  }
+
+  /** What others are slow to answer holds up nothing that has its time: the tick goes on without it. */
+  async #watch(): Promise<number> {
+    const since = performance.now();
+    if (this.#watching && since - this.#watching.since < LONGEST_TICK_MS) return 0;
+    const watching = { since };
+    this.#watching = watching;
+    const work = this.#claim("watchdog").finally(() => {
+      if (this.#watching === watching) this.#watching = undefined;
+    });
+    this.#parts.agent.platform.background(work);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const enough = new Promise<number>((resolve) => {
+      timer = setTimeout(() => resolve(0), WATCHED_MS);
+    });
+    try {
+      return await Promise.race([work, enough]);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   async #claim(kind: JobKind): Promise<number> {

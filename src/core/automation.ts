@@ -211,8 +211,8 @@ export interface Plan {
   nextAt: Date | null;
   /** It will never be due again, for this reason. */
   done: string | null;
-  /** What a watchdog's check has left. */
-  watchState?: WatchState | undefined;
+  /** What a watchdog's check has left; without `state` that stays. */
+  watchState?: (Omit<WatchState, "state"> & Partial<Pick<WatchState, "state">>) | undefined;
 }
 
 export interface JobPage {

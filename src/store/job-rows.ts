@@ -1,6 +1,6 @@
 /** Rows of jobs <-> the core's words. Pure. */
 import type { InValue, Row } from "@libsql/client/web";
-import type { Job, JobChange, JobSpec, Schedule, WatchState } from "../core/automation.ts";
+import type { Job, JobChange, JobSpec, Plan, Schedule } from "../core/automation.ts";
 import { toStorable, toStorableJson } from "./text.ts";
 
 export const JOB_COLUMNS = `id, owner, kind, name, command, session, agent_name, provider, model, sealed_key, allowed_tools,
@@ -52,9 +52,14 @@ export function jobColumns(part: JobChange & { kind?: JobSpec["kind"] }): Column
   return out;
 }
 
-export function watchColumns({ state, lastCheckedAt, lastFiredAt, lastError }: WatchState): Columns {
+export function watchColumns({
+  state,
+  lastCheckedAt,
+  lastFiredAt,
+  lastError,
+}: NonNullable<Plan["watchState"]>): Columns {
   return {
-    check_state: state === null ? null : toStorableJson(state),
+    ...(state === undefined ? {} : { check_state: state === null ? null : toStorableJson(state) }),
     last_checked_at: lastCheckedAt?.getTime() ?? null,
     last_fired_at: lastFiredAt?.getTime() ?? null,
     last_error: lastError === null ? null : toStorable(lastError),

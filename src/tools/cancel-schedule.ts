@@ -8,7 +8,7 @@ import { answer, refusal } from "./result.ts";
 export function createCancelSchedule(scheduler: Scheduler): Tool {
   return defineTool({
     name: "cancel_schedule",
-    description: "Deletes a scheduled task for good, with the record of its runs.",
+    description: "Deletes a scheduled task or a watchdog for good, with the record of its runs.",
     args: z.strictObject({
       id: z.string().min(1).max(64).describe("As list_schedules gives it."),
       name: z.string().min(1).describe("Its name word for word, so that the user sees what will be gone."),

@@ -12,7 +12,7 @@ export function createListSchedules(scheduler: Scheduler): Tool {
   return defineTool({
     name: "list_schedules",
     description:
-      "Lists the scheduled tasks, newest first: id, name, when, status, next time, and what is done.",
+      "Lists the scheduled tasks and what is watched, newest first: id, name, when, status, next time, and what is done.",
     args: z.strictObject({
       cursor: z.string().optional().describe("From the answer before, for those that come next."),
     }),
@@ -34,7 +34,8 @@ function lineOf({ id, name, status, reason, nextAt, command, lastFate, ...job }:
   return `- ${id} "${name}", ${whenOf(job)}: ${status}, ${next}${last}. ${told}`;
 }
 
-function whenOf({ schedule }: Pick<Job, "schedule">): string {
+function whenOf({ schedule, watch }: Pick<Job, "schedule" | "watch">): string {
+  if (watch) return `every ${watch.intervalMs / 1_000} s a look at ${JSON.stringify(watch.target)}`;
   if (schedule?.kind === "cron") return `${schedule.expression} (${schedule.timezone})`;
   if (schedule?.kind === "interval") return `every ${schedule.minutes} min`;
   return schedule ? `once, ${schedule.at.toISOString()}` : "by itself";

@@ -54,6 +54,7 @@ interface Owned {
   note: string;
   memory: string;
   job: string;
+  watchdog: string;
   image: string;
   agent: string;
   call: Body;
@@ -67,6 +68,7 @@ const NOBODYS: Owned = {
   message: "msg_NobodyHasThisMessage000",
   server: "nobodys",
   note: "note_nobodyhasthisnote0000000000",
+  watchdog: "wdg_nobodyhasthiswatchdog0000000",
   job: "job_nobodyhasthisjob000000000000",
   memory: "mem_nobodyhasthismemory00000000",
   image: "img_nobodyhasthisimage0000000000",
@@ -104,6 +106,8 @@ async function annOwns(mode: Mode): Promise<Owned> {
   );
   const task = { command: "Look around", schedule: "@yearly" };
   const { job_id: job } = await json(await service.post("/api/cron", task, ann));
+  const watch = { action: "Look", directory: "inbox" };
+  const { watchdog_id: watchdog } = await json(await service.post("/api/watchdog", watch, ann));
   // It is saved although it cannot be reached.
   await service.post("/api/mcp/connect", { server_id: "anns", url: "https://mcp.example/" }, ann);
   const named = { name: crypto.randomUUID() };
@@ -120,6 +124,7 @@ async function annOwns(mode: Mode): Promise<Owned> {
     note,
     memory,
     job,
+    watchdog,
     image,
     agent,
     call: parked.pending_calls[0],
@@ -143,6 +148,7 @@ const KINDS: Record<string, keyof Owned> = {
   notes: "note",
   memory: "memory",
   cron: "job",
+  watchdog: "watchdog",
   agents: "agent",
   mcp: "server",
 };

@@ -203,6 +203,26 @@ test("cron jobs and the tick", async () => {
   await ask("deleteCronJob", `/api/cron/${id}`);
 });
 
+test("watchdogs", async () => {
+  const fields = { action: "look", directory: "in", interval_seconds: 3_600, debounce_seconds: 0 };
+  const { watchdog_id: id } = await json(await ask("createWatchdog", "/api/watchdog", fields));
+  await ask("createWatchdog", "/api/watchdog", fields);
+  await ask("createWatchdog", "/api/watchdog", { ...fields, directory: "../up" });
+  await ask("createWatchdog", "/api/watchdog", { ...fields, session: "ses_unknown" });
+  await ask("listWatchdogs", "/api/watchdog?limit=1");
+  await ask("listWatchdogs", "/api/watchdog?limit=0");
+  await ask("getWatchdog", `/api/watchdog/${id}`);
+  await ask("getWatchdog", "/api/watchdog/wdg_unknown");
+  await ask("updateWatchdog", `/api/watchdog/${id}`, { cooldown_seconds: 60, pattern: "*.md" });
+  await ask("updateWatchdog", `/api/watchdog/${id}`, { interval_seconds: 1 });
+  await ask("testWatchdog", `/api/watchdog/${id}/test`, {});
+  await ask("testWatchdog", "/api/watchdog/wdg_unknown/test", {});
+  await ask("listWatchdogRuns", `/api/watchdog/${id}/runs`);
+  await ask("listWatchdogRuns", `/api/watchdog/${id}/runs?cursor=x`);
+  await ask("deleteWatchdog", `/api/watchdog/${id}`);
+  await ask("deleteWatchdog", `/api/watchdog/${id}`);
+});
+
 test("notes and their images", async () => {
   const { note_id: id } = await json(
     await ask("createNote", "/api/notes", { title: "Bread", content: "rye" }),

@@ -12,6 +12,7 @@ import { NOTE_ROUTES } from "./note-routes.ts";
 import { SERVICE_ROUTES } from "./service-routes.ts";
 import { SESSION_ROUTES } from "./session-routes.ts";
 import { SPEECH_ROUTES } from "./speech-routes.ts";
+import { WATCHDOG_ROUTES } from "./watchdog-routes.ts";
 import { WORKSPACE_ROUTES } from "./workspace-routes.ts";
 
 export const ROUTES = [
@@ -24,6 +25,7 @@ export const ROUTES = [
   ...MEMORY_ROUTES,
   ...NOTE_ROUTES,
   ...CRON_ROUTES,
+  ...WATCHDOG_ROUTES,
   ...DOOR_ROUTES,
   ...MCP_SERVER_ROUTES,
   ...SPEECH_ROUTES,

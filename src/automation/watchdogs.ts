@@ -1,0 +1,241 @@
+/** Watchdogs as people and models make and change them, and their looks when they are due. */
+import { outsideText } from "../agent/outside.ts";
+import { createRunId } from "../agent/turns.ts";
+import type {
+  Automation,
+  Job,
+  JobChange,
+  JobPage,
+  JobSpec,
+  KeySource,
+  WatchSpec,
+} from "../core/automation.ts";
+import type { Look, Trial, WatchChange, Watcher, WatchFields, WatchTarget } from "../core/watch.ts";
+import { AppError } from "../errors.ts";
+import { type BudgetLimits, checkBudget } from "./budget.ts";
+import { fingerprintOf, nameOf, partsOf } from "./cron-change.ts";
+import { ranEnough } from "./plan-cron.ts";
+import type { CronJobs } from "./scheduler.ts";
+import { answererOf, keyOf, type RunHost } from "./start-run.ts";
+import type { Planner } from "./tick.ts";
+import { checkTarget, lookAt, type Patterns } from "./watch-check.ts";
+import { digestOf } from "./watch-digest.ts";
+import { memoryOf, planWatch, type WatchVerdict } from "./watch-plan.ts";
+
+/** Seconds. */
+const INTERVAL = 60;
+/** Files often come in bursts: one run for all of them. Seconds. */
+const DIRECTORY_DEBOUNCE = 2;
+/** Of a check, within the time that a job stays with whoever has claimed it. Milliseconds. */
+const CHECK_MS = 10_000;
+
+export interface WatchdogParts extends RunHost {
+  automation: Automation;
+  limits: BudgetLimits;
+  leaseMs: number;
+  patterns: Patterns;
+  cron: Pick<CronJobs, "sealedKey" | "webhook" | "checkSession">;
+  wake(): void;
+}
+
+type Secrets = KeySource & { webhookSecret?: string | undefined };
+
+export class Watchdogs implements Watcher {
+  readonly #parts: WatchdogParts;
+
+  constructor(parts: WatchdogParts) {
+    this.#parts = parts;
+  }
+
+  /** For the runner: never throws for what a look finds. */
+  readonly plan: Planner = async (job, { open }) => {
+    const verdict = await this.#look(job, open);
+    const { records } = verdict.plan;
+    for (const record of records)
+      if (record.finding !== null) record.finding = outsideText("watchdog", record.finding);
+    return verdict.plan;
+  };
+
+  async create(owner: string, fields: WatchFields, source: Secrets) {
+    const { automation, agent, limits, cron } = this.#parts;
+    const { job: common } = fields;
+    const target = targetOf(fields);
+    const webhook = await cron.webhook(common.webhook_url ?? null, source.webhookSecret);
+    const spec: JobSpec = {
+      ...{ kind: "watchdog", name: common.name ?? nameOf(common.command), command: common.command },
+      ...{ session: common.session ?? "new", agentName: common.agent_name ?? null },
+      ...{ provider: common.provider ?? null, model: common.model ?? null },
+      sealedKey: await cron.sealedKey(source),
+      ...{ allowedTools: common.allowed_tools ?? null, approval: common.approval ?? "deny" },
+      ...webhook.columns,
+      ...{ budget: common.budget ?? {}, overlap: common.overlap ?? "skip", maxRuns: common.max_runs ?? null },
+      ...{ schedule: null, misfire: "once", repeatAfterCrash: common.repeat_after_crash ?? false },
+      watch: {
+        target: target as Record<string, unknown>,
+        intervalMs: (fields.interval_seconds ?? INTERVAL) * 1_000,
+        debounceMs: (fields.debounce_seconds ?? debounceOf(target)) * 1_000,
+        cooldownMs: (fields.cooldown_seconds ?? 0) * 1_000,
+      },
+    };
+    await checkTarget(this.#checks, target, { ...spec, owner });
+    checkBudget(spec.budget, limits);
+    await cron.checkSession(owner, spec.session);
+    await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
+    const fingerprint = await fingerprintOf(spec);
+    const nextAt = agent.platform.now();
+    const { job, created } = await automation.jobs.create(owner, spec, { fingerprint, nextAt });
+    if (created) this.#parts.wake();
+    return { job, created, webhookSecret: created ? webhook.secret : null };
+  }
+
+  list(owner: string, options: { limit: number; cursor?: string | undefined }): Promise<JobPage> {
+    return this.#parts.automation.jobs.list(owner, "watchdog", options);
+  }
+
+  async get(owner: string, id: string): Promise<Job> {
+    const job = await this.#parts.automation.jobs.get(owner, "watchdog", id);
+    if (!job) throw noWatchdog();
+    return job;
+  }
+
+  async update(owner: string, id: string, change: WatchChange, source: Secrets) {
+    const { automation, agent, limits, cron } = this.#parts;
+    const job = await this.get(owner, id);
+    const parts = partsOf(change.job);
+    const { webhook_url: address, agent_name, provider, model, status } = change.job;
+    let secret: string | null = null;
+    if (address !== undefined || source.webhookSecret !== undefined) {
+      const url = address === undefined ? job.webhookUrl : address;
+      // The same address keeps its secret.
+      if (url !== job.webhookUrl || source.webhookSecret !== undefined || job.sealedWebhookSecret === null) {
+        const webhook = await cron.webhook(url, source.webhookSecret);
+        Object.assign(parts, webhook.columns);
+        secret = source.webhookSecret === undefined ? webhook.secret : null;
+      }
+    }
+    if (source.key !== undefined) parts.sealedKey = await cron.sealedKey(source);
+    const watch = changedWatch(job, change);
+    if (watch) parts.watch = watch;
+    const spec: JobSpec = { ...job, ...parts };
+    // What is as it was is not looked at: a watchdog whose session or key is gone can still be paused or renamed.
+    if (watch || parts.allowedTools !== undefined)
+      await checkTarget(this.#checks, (spec.watch as WatchSpec).target, { ...spec, owner });
+    if (parts.budget) checkBudget(parts.budget, limits);
+    if (parts.session !== undefined) await cron.checkSession(owner, parts.session);
+    if (source.key !== undefined || [agent_name, provider, model].some((each) => each !== undefined))
+      await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
+    const changed = await automation.jobs.update(owner, "watchdog", id, {
+      ...parts,
+      fingerprint: await fingerprintOf(spec),
+      ...stateOf(job, spec, status ?? undefined, watch !== null, agent.platform.now()),
+    });
+    if (!changed) throw noWatchdog();
+    this.#parts.wake();
+    return { job: changed, webhookSecret: secret };
+  }
+
+  async delete(owner: string, id: string): Promise<void> {
+    if (!(await this.#parts.automation.jobs.delete(owner, "watchdog", id))) throw noWatchdog();
+  }
+
+  async test(owner: string, id: string): Promise<Trial> {
+    const job = await this.get(owner, id);
+    const open = await this.#parts.automation.occurrences.open([id]);
+    return (await this.#look(job, open)).trial;
+  }
+
+  async runs(owner: string, id: string, options: { limit: number; cursor?: string | undefined }) {
+    await this.get(owner, id);
+    return this.#parts.automation.occurrences.list(owner, id, options);
+  }
+
+  get #checks() {
+    const { agent, patterns, leaseMs } = this.#parts;
+    return { agent, patterns, timeoutMs: Math.min(CHECK_MS, (leaseMs * 2) / 3) };
+  }
+
+  async #look(job: Job, open: Parameters<Planner>[1]["open"]): Promise<WatchVerdict> {
+    const { platform } = this.#parts.agent;
+    const watch = job.watch as WatchSpec;
+    const target: WatchTarget = watch.target;
+    const of = await digestOf(JSON.stringify(watch.target));
+    let look: Look | { error: string };
+    try {
+      look = await lookAt(this.#checks, target, job, memoryOf(job, of)?.kept ?? null);
+    } catch (error) {
+      if (error instanceof AppError) look = { error: error.message };
+      else {
+        look = { error: "Something failed inside the service. The log has more under the watchdog's id." };
+        const cause = String((error as Error)?.stack ?? error);
+        platform.log("error", "a watchdog could not look", { job_id: job.id, error: cause });
+      }
+    }
+    return planWatch({ ...job, watch }, of, look, { now: platform.now(), open, createRunId });
+  }
+}
+
+const TARGET = ["directory", "pattern", "url", "command", "expect"] as const;
+
+function targetOf(fields: WatchTarget): WatchTarget {
+  return Object.fromEntries(
+    TARGET.flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])),
+  );
+}
+
+function debounceOf({ directory }: WatchTarget): number {
+  return directory === undefined ? 0 : DIRECTORY_DEBOUNCE;
+}
+
+/** null where the change says nothing of it. A target of another kind takes the place of the one before. */
+function changedWatch(job: Job, change: WatchChange): WatchSpec | null {
+  const { interval_seconds, debounce_seconds, cooldown_seconds } = change;
+  const said = TARGET.filter((name) => change[name] !== undefined);
+  const times = [interval_seconds, debounce_seconds, cooldown_seconds];
+  if (said.length === 0 && times.every((each) => each === undefined)) return null;
+  const before = job.watch as WatchSpec;
+  const isOther = (["directory", "url", "command"] as const).some(
+    (kind) => (change[kind] ?? null) !== null && before.target[kind] === undefined,
+  );
+  const kept: WatchTarget = isOther ? {} : before.target;
+  const target = targetOf({
+    ...kept,
+    ...Object.fromEntries(said.map((name) => [name, change[name] ?? undefined])),
+  });
+  const ms = (wished: number | null | undefined, fallback: number, old: number) =>
+    wished === undefined ? old : (wished ?? fallback) * 1_000;
+  return {
+    target: target as Record<string, unknown>,
+    intervalMs: ms(interval_seconds, INTERVAL, before.intervalMs),
+    debounceMs: ms(debounce_seconds, debounceOf(target), before.debounceMs),
+    cooldownMs: ms(cooldown_seconds, 0, before.cooldownMs),
+  };
+}
+
+/** Whether it looks again, and when: at once where it is told to look elsewhere, or goes on. */
+function stateOf(
+  job: Job,
+  { maxRuns }: Pick<JobSpec, "maxRuns">,
+  wish: "active" | "paused" | undefined,
+  isNew: boolean,
+  now: Date,
+): JobChange {
+  if (wish === "paused") return { status: "paused", reason: null };
+  const mayGoOn = maxRuns !== job.maxRuns;
+  const status = wish ?? (job.status === "done" && mayGoOn ? "active" : job.status);
+  if (status !== "active") return {};
+  if (maxRuns !== null && job.runsMade >= maxRuns) {
+    if (job.status === "active")
+      return { status: "done", reason: ranEnough(maxRuns), nextAt: null, fingerprint: null };
+    throw new AppError(
+      "conflict",
+      `The watchdog has run ${job.runsMade} times, and max_runs is ${maxRuns}. Raise max_runs with the same change.`,
+      { param: "max_runs" },
+    );
+  }
+  if (job.status === "active") return isNew ? { nextAt: now } : {};
+  return { status: "active", reason: null, nextAt: now, failures: 0 };
+}
+
+function noWatchdog(): AppError {
+  return new AppError("not_found", "There is no watchdog with this id.");
+}
