@@ -1,4 +1,4 @@
-import { CronExpressionParser } from "cron-parser";
+import { type CronExpression, CronExpressionParser } from "cron-parser";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { nextTime, nextTimes, parseSchedule, type Schedule } from "../../src/automation/schedule.ts";
@@ -33,6 +33,15 @@ function otherYearOf(expression: string, tz: string): Date[] | undefined {
       if (at >= YEAR_END) return times;
       times.push(at);
     }
+  } catch {
+    return undefined;
+  }
+}
+
+/** undefined where it gives up: it counts its steps, and some dates take it more than it allows itself. */
+function otherNext(cron: CronExpression): Date | undefined {
+  try {
+    return cron.next().toDate();
   } catch {
     return undefined;
   }
@@ -102,7 +111,8 @@ describe("a year of schedules, beside a second implementation", () => {
         if (nearClockChange(new Date(from.getTime() + 12 * HOUR), zone)) return;
         const cron = CronExpressionParser.parse(text, { tz: zone, currentDate: from });
         for (const at of nextTimes({ kind: "cron", expression: text, timezone: zone }, from, 3)) {
-          const other = cron.next().toDate();
+          const other = otherNext(cron);
+          if (!other) return;
           if (nearClockChange(at, zone) || nearClockChange(other, zone)) return;
           expect(at.toISOString()).toBe(other.toISOString());
         }
