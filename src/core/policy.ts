@@ -24,6 +24,3 @@ export const PolicyFile = z.strictObject({
   rules: z.array(PolicyRule).max(1000).default([]),
 });
 export type PolicyFile = z.infer<typeof PolicyFile>;
-
-/** What happens to a tool that writes or executes when no rule speaks: reading is always allowed. */
-export type ApprovalMode = PolicyFile["default"];
