@@ -26,6 +26,7 @@ import { Authorizations } from "./mcp/authorizations.ts";
 import { McpConnections } from "./mcp/connections.ts";
 import { mcpHost, trustsCallers } from "./mcp/host.ts";
 import { RunFrames } from "./protocols/run-frames.ts";
+import { createConfiguredFetch } from "./providers/configured-fetch.ts";
 import { createEmbedder } from "./providers/embeddings.ts";
 import { createModelRegistry } from "./providers/registry.ts";
 import { createSpeakers } from "./providers/speech.ts";
@@ -94,6 +95,7 @@ export function createServices(
       providers: config.providers,
       limits: config.upstream,
       strictKeys: config.models.strictKeyPrefix,
+      fetch: createConfiguredFetch(platform.upstream),
     });
   const models = platform.redaction ? watched(registry, platform.redaction) : registry;
   const commands = new BackgroundCommands();
@@ -192,10 +194,12 @@ export function createServices(
   };
 }
 
-function speechOf({ providers, speech, upstream }: Config, { voice }: Platform): SpeechServices {
+function speechOf({ providers, speech, upstream }: Config, platform: Platform): SpeechServices {
+  const { voice } = platform;
+  const fetch = createConfiguredFetch(platform.upstream);
   return {
     desk: new SpeechDesk(),
-    speakers: createSpeakers({ providers, models: speech, limits: upstream }),
+    speakers: createSpeakers({ providers, models: speech, limits: upstream, fetch }),
     embedded: voice && createEmbeddedSpeaker(voice),
   };
 }
@@ -222,7 +226,11 @@ function memoryOf(
 ): MemoryService {
   const { embedding } = config.memory;
   const embedder =
-    embedding && createEmbedder({ ...embedding, key: embedding.apiKey, retries: config.upstream.retries });
+    embedding &&
+    createEmbedder({
+      ...{ ...embedding, key: embedding.apiKey, retries: config.upstream.retries },
+      fetch: createConfiguredFetch(platform.upstream),
+    });
   return createMemoryService({ config: config.memory, platform, store, models, keys, embedder });
 }
 

@@ -146,6 +146,9 @@ export type LogLevel = "debug" | "info" | "warning" | "error";
 /** Structured logging. `fields` must be plain data and must hold no secret. */
 export type Log = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void;
 
+/** The call signature of `fetch`: `typeof fetch` means more where Bun's types are there. */
+export type UpstreamFetch = (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
+
 export interface Platform {
   readonly runtime: "node" | "bun" | "workerd";
   /** The workspace of an owner. On a host there is one for all; virtual ones are an owner's own. */
@@ -154,6 +157,8 @@ export interface Platform {
   terminal?(owner: string): Terminal;
   /** The way out for addresses that the service did not choose itself. */
   readonly fetch: GuardedFetch;
+  /** The way to providers, whose addresses are the operator's own; the runtime's `fetch` where absent. */
+  readonly upstream?: UpstreamFetch | undefined;
   /** Starts MCP servers; absent where there are no programs, or the operator lets none be started. */
   readonly mcpStdio?: StdioConnector | undefined;
   /** Reads PDF documents; absent where that cannot be done. */

@@ -17,7 +17,7 @@ import { join, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Config } from "../config.ts";
 import type { GuardedFetch } from "../core/fetch.ts";
-import type { Platform } from "../core/platform.ts";
+import type { Platform, UpstreamFetch } from "../core/platform.ts";
 import { createRedaction } from "../core/redaction.ts";
 import type { Store } from "../core/store.ts";
 import { type CommandMark, createCommandMark } from "./local-commands.ts";
@@ -93,6 +93,7 @@ export async function createLocalPlatform(config: Config, service: Service): Pro
       html: createReadHtml(),
       voice: createLocalVoice(),
       mcpStdio: stdioConnector(config, agentHome, mark),
+      upstream: config.runtime === "node" ? lateUpstream() : undefined,
       fetch: lateFetch({ allow: config.fetch.allow, ownPort: () => port }),
     },
     store,
@@ -115,6 +116,14 @@ function lateFetch(options: LocalFetchOptions): GuardedFetch {
   return async (url, init) => {
     loading ??= import("./local-fetch.ts").then(({ createLocalFetch }) => createLocalFetch(options));
     return (await loading)(url, init);
+  };
+}
+
+function lateUpstream(): UpstreamFetch {
+  let loading: Promise<UpstreamFetch> | undefined;
+  return async (input, init) => {
+    loading ??= import("./local-upstream.ts").then(({ createUpstreamFetch }) => createUpstreamFetch());
+    return (await loading)(input, init);
   };
 }
 

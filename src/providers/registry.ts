@@ -4,7 +4,7 @@ import { PROVIDERS, type ProviderName } from "../core/message.ts";
 import type { Credentials, ModelAdapter, ModelRegistry, ModelRequest, ProviderWish } from "../core/model.ts";
 import { AppError } from "../errors.ts";
 import { repairHistory } from "./repair-history.ts";
-import type { AdapterOptions, UpstreamLimits } from "./upstream.ts";
+import type { AdapterOptions, Fetch, UpstreamLimits } from "./upstream.ts";
 
 export interface ProviderSettings {
   /** The operator's own key, for callers that bring none. */
@@ -17,6 +17,7 @@ export interface RegistryOptions {
   limits: UpstreamLimits;
   /** `STRICT_KEY_PREFIX`: refuse keys that belong to none of the four. */
   strictKeys: boolean;
+  fetch?: Fetch | undefined;
 }
 
 /** The contract's table; the longest prefix that matches wins, anything else is Gemini's. */
@@ -93,8 +94,9 @@ export function createModelRegistry(options: RegistryOptions): ModelRegistry {
       if (adapter) {
         kept.delete(id);
       } else {
-        const baseUrl = options.providers[provider].baseUrl;
-        adapter = repaired(await createAdapter(provider, { key, baseUrl, limits: options.limits }));
+        const { providers, limits, fetch } = options;
+        const { baseUrl } = providers[provider];
+        adapter = repaired(await createAdapter(provider, { key, baseUrl, limits, fetch }));
         if (kept.size >= KEPT) kept.delete(kept.keys().next().value as string);
       }
       kept.set(id, adapter);

@@ -1,7 +1,7 @@
 /** Key and configuration -> the speaker behind it. Speakers, and the SDK clients in them, are kept per key. */
 import type { Speaker, Speakers, SpeechProvider } from "../core/speech.ts";
 import { AppError } from "../errors.ts";
-import type { AdapterOptions, UpstreamLimits } from "./upstream.ts";
+import type { AdapterOptions, Fetch, UpstreamLimits } from "./upstream.ts";
 
 export interface SpeakerOptions extends AdapterOptions {
   /** Where none is asked for. */
@@ -13,12 +13,13 @@ export interface SpeakersOptions {
   /** The default models. */
   models: Record<SpeechProvider, string>;
   limits: UpstreamLimits;
+  fetch?: Fetch | undefined;
 }
 
 /** Speakers kept at most, the least recently used goes first. */
 const KEPT = 64;
 
-export function createSpeakers({ providers, models, limits }: SpeakersOptions): Speakers {
+export function createSpeakers({ providers, models, limits, fetch }: SpeakersOptions): Speakers {
   const kept = new Map<string, Speaker>();
   return {
     async of({ provider, key }) {
@@ -29,7 +30,8 @@ export function createSpeakers({ providers, models, limits }: SpeakersOptions): 
           { param: "provider" },
         );
       const id = `${provider}\0${key}`;
-      const options = { key, limits, baseUrl: providers[provider].baseUrl, model: models[provider] };
+      const { baseUrl } = providers[provider];
+      const options = { key, limits, fetch, baseUrl, model: models[provider] };
       const speaker = kept.get(id) ?? (await createSpeaker(provider, options));
       kept.delete(id);
       if (kept.size >= KEPT) kept.delete(kept.keys().next().value as string);

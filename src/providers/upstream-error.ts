@@ -26,6 +26,9 @@ interface SdkError {
  * the key. Own errors (AppError) pass unchanged but for the key.
  */
 export function upstreamError(error: unknown, provider: ProviderName, key: string): AppError {
+  // Our own, in the SDK's wrapping for what its `fetch` throws.
+  if (error instanceof Error && error.cause instanceof AppError && !(error instanceof AppError))
+    return upstreamError(error.cause, provider, key);
   if (error instanceof AppError)
     return new AppError(error.code, redact(error.message, key), {
       ...error,

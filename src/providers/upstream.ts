@@ -7,6 +7,7 @@
  */
 import type { ModelEvent } from "../core/event.ts";
 import type { ProviderName } from "../core/message.ts";
+import type { UpstreamFetch } from "../core/platform.ts";
 import { AppError, toFault } from "../errors.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 import { parseEvent, QUOTE_LIMIT, upstreamError, VENDOR_NAMES } from "./upstream-error.ts";
@@ -20,8 +21,7 @@ export interface UpstreamLimits {
   retryWaitMs?: number | undefined;
 }
 
-/** The call signature of fetch alone: `typeof fetch` means more where Bun's types are there. */
-export type Fetch = (input: RequestInfo | URL, init?: RequestInit) => Promise<Response>;
+export type Fetch = UpstreamFetch;
 
 /** What an adapter is made from: one per provider and key. */
 export interface AdapterOptions {

@@ -25,7 +25,7 @@ function whole(recording: Recording): Recording {
 
 contractSuite({
   provider: "anthropic",
-  create: (url, limits, key) => createAnthropicAdapter({ key, baseUrl: url, limits }),
+  create: (url, limits, key, fetch) => createAnthropicAdapter({ key, baseUrl: url, limits, fetch }),
   model: "claude-sonnet-4-6",
   recordings: {
     text: whole(text),

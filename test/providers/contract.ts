@@ -10,7 +10,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { AssistantPart, ProviderName, StopReason, Usage } from "../../src/core/message.ts";
 import type { ModelAdapter, ToolSpec } from "../../src/core/model.ts";
 import type { Fault } from "../../src/errors.ts";
-import type { UpstreamLimits } from "../../src/providers/upstream.ts";
+import { createUpstreamFetch } from "../../src/platform/local-upstream.ts";
+import { createConfiguredFetch } from "../../src/providers/configured-fetch.ts";
+import type { Fetch, UpstreamLimits } from "../../src/providers/upstream.ts";
 import { frames, reply, startUpstream, stream, type UpstreamServer } from "../upstream-server.ts";
 import { replyOf, request, withoutMadeUpIds } from "./model-stream.ts";
 
@@ -27,7 +29,7 @@ export interface Recording {
 export interface Contract {
   provider: ProviderName;
   /** `url` is the server's root, without a path: the adapter's base URL is made from it here. */
-  create(url: string, limits: UpstreamLimits, key: string): ModelAdapter;
+  create(url: string, limits: UpstreamLimits, key: string, fetch: Fetch): ModelAdapter;
   model: string;
   /** At least a text reply of several frames with non-ASCII text, and one with parallel calls. */
   recordings: { text: Recording; calls: Recording } & Record<string, Recording>;
@@ -52,14 +54,20 @@ const WEATHER: ToolSpec = {
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
 };
 
+/** By `fetch`, as on Bun and Workers, and by what asks providers on Node. */
 export function contractSuite(contract: Contract): void {
+  describe("by fetch", () => suite(contract, createConfiguredFetch()));
+  describe("by node:http", () => suite(contract, createConfiguredFetch(createUpstreamFetch())));
+}
+
+function suite(contract: Contract, fetch: Fetch): void {
   const never = new AbortController().signal;
 
   describe(`${contract.provider}: good replies`, () => {
     const mock = new LLMock({ port: 0, logLevel: "silent", chunkSize: 7 });
     let adapter: ModelAdapter;
     beforeAll(async () => {
-      adapter = contract.create(await mock.start(), LIMITS, KEY);
+      adapter = contract.create(await mock.start(), LIMITS, KEY, fetch);
     });
     afterAll(() => mock.stop());
     beforeEach(() => void mock.reset());
@@ -228,7 +236,7 @@ export function contractSuite(contract: Contract): void {
     });
     afterAll(() => upstream[Symbol.asyncDispose]());
     const create = (limits: Partial<UpstreamLimits> = {}) =>
-      contract.create(upstream.url, { ...LIMITS, ...limits }, KEY);
+      contract.create(upstream.url, { ...LIMITS, ...limits }, KEY, fetch);
     const ask = (limits: Partial<UpstreamLimits> = {}, part: Parameters<typeof request>[0] = {}) =>
       replyOf(create(limits).stream(request({ model: contract.model, ...part }), never));
     const text = contract.recordings.text;
@@ -393,7 +401,7 @@ export function contractSuite(contract: Contract): void {
     test("nothing listens there", async () => {
       const gone = await startUpstream();
       await gone[Symbol.asyncDispose]();
-      const adapter = contract.create(gone.url, LIMITS, KEY);
+      const adapter = contract.create(gone.url, LIMITS, KEY, fetch);
       const { end } = await replyOf(adapter.stream(request({ model: contract.model }), never));
       expect(faultOf(end)).toMatchObject({ code: "upstream_unreachable", status: 502 });
       expect(faultOf(end).message).toMatch(/ECONNREFUSED|could not be reached/);

@@ -14,7 +14,7 @@ const MADE_UP = expect.stringMatching(/^call_[a-z2-7]{32}$/) as unknown as strin
 
 contractSuite({
   provider: "gemini",
-  create: (url, limits, key) => createGeminiAdapter({ key, baseUrl: url, limits }),
+  create: (url, limits, key, fetch) => createGeminiAdapter({ key, baseUrl: url, limits, fetch }),
   model: "gemini-2.5-flash",
   recordings: {
     text: {

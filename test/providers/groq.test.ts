@@ -7,7 +7,7 @@ import { replyOf, request } from "./model-stream.ts";
 
 contractSuite({
   provider: "groq",
-  create: (url, limits, key) => createGroqAdapter({ key, baseUrl: url, limits }),
+  create: (url, limits, key, fetch) => createGroqAdapter({ key, baseUrl: url, limits, fetch }),
   model: "openai/gpt-oss-120b",
   recordings: GROQ_RECORDINGS,
   errorBody: (_status, message) => ({ error: { message, type: "invalid_request_error", code: "some_code" } }),

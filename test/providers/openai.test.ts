@@ -7,7 +7,7 @@ import { replyOf, request } from "./model-stream.ts";
 
 contractSuite({
   provider: "openai",
-  create: (url, limits, key) => createOpenAIAdapter({ key, baseUrl: `${url}/v1`, limits }),
+  create: (url, limits, key, fetch) => createOpenAIAdapter({ key, baseUrl: `${url}/v1`, limits, fetch }),
   model: "gpt-5-mini",
   recordings: OPENAI_RECORDINGS,
   errorBody: (_status, message) => ({
