@@ -109,7 +109,7 @@ for (const { name, available, create } of DATABASES)
       }));
 
     test("while both live: parked by the one, decided through the other, stopped from the first", () =>
-      pair(create, { ...SHORT_LEASE, SESSION_WAIT: "0.3" }, async ({ database, upstream, a, b }) => {
+      pair(create, { SESSION_WAIT: "0.3" }, async ({ database, upstream, a, b }) => {
         upstream.play("both", ({ results }) =>
           results.length === 0
             ? { calls: call("both", touch("both")) }

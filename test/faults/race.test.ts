@@ -125,6 +125,10 @@ function effects({ folder }: SharedDatabase): string[] {
   }
 }
 
+/** Fifty clients can be too many for a server on a busy machine: nothing is stored then, and the answer says so. */
+const isBusy = ({ status, body }: Answer) =>
+  status === 503 && /"code":"unavailable"/.test(typeof body === "string" ? body : JSON.stringify(body));
+
 async function parked(services: Service[], upstream: Upstream, tag: string): Promise<Race> {
   const command = `printf '%s\\n' ${tag} >> effects.log`;
   const calls = [{ id: `call_${tag}_of_a_long_race`, name: "run_terminal_command", args: { command } }];
@@ -140,9 +144,11 @@ async function judge(race: Race, database: SharedDatabase, upstream: Upstream): 
   const { tag, runId, sessionId, services } = race;
   const told = await Promise.all(race.told);
   for (const { what, answer } of told)
-    expect([what, answer.status, STATUSES[what]?.includes(answer.status) || answer.body]).toEqual([
-      ...[what, answer.status, true],
-    ]);
+    expect([
+      what,
+      answer.status,
+      STATUSES[what]?.includes(answer.status) || isBusy(answer) || answer.body,
+    ]).toEqual([...[what, answer.status, true]]);
   let run = await services[1]!.settled(runId);
   if (run.status === "paused") {
     // Nobody has decided: it can still be.

@@ -182,7 +182,8 @@ export function terminalContract(kind: string, create: () => Promise<TerminalFix
       const ticker = setInterval(() => turns++, 5);
       await run("while true; do echo x > /dev/null; done", { timeoutMs: 300 });
       clearInterval(ticker);
-      expect(turns).toBeGreaterThan(5);
+      // None, when the loop holds it. How many, depends on the machine.
+      expect(turns).toBeGreaterThan(0);
     });
 
     test("commands at the same time each end with their own result", async () => {
