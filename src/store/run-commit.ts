@@ -32,8 +32,11 @@ const PROGRESS =
 const GO_ON = `UPDATE runs SET ${PROGRESS} WHERE ${HELD}`;
 const LEAVE = "status = ?, stop = ?, fault = ?, lease_holder = NULL, lease_until = NULL";
 const PAUSE = `UPDATE runs SET ${PROGRESS}, ${LEAVE} WHERE ${HELD}`;
-const END = `UPDATE runs SET ${PROGRESS}, ${LEAVE}, sealed_key = NULL, ended_at = ?, frames_first = ?, frames = ?
-  WHERE ${HELD}`;
+/** What it would need to go on is of no use any more, and the room of it serves the frames. */
+const SHORT_SPEC =
+  "CASE spec_pieces WHEN 1 THEN json_remove(spec, '$.request.system', '$.request.tools') ELSE spec END";
+const END = `UPDATE runs SET ${PROGRESS}, ${LEAVE}, sealed_key = NULL, ended_at = ?, frames_first = ?, frames = ?,
+  spec = ${SHORT_SPEC} WHERE ${HELD}`;
 
 /** The last statement changes one row when the lease was held, and none when nothing was written. */
 export function commitStatements(

@@ -5,7 +5,7 @@
  * The index runs behind: writing it with every turn would cost as much as the turn itself. What is missing is indexed in
  * the background once there is enough of it, and before each search, in batches that do not hold up the event loop.
  */
-import type { InStatement, InValue } from "@libsql/client/web";
+import type { InStatement } from "@libsql/client/web";
 import type { Reader } from "./reader.ts";
 import { toStorable } from "./text.ts";
 import type { WriteQueue } from "./write-queue.ts";
@@ -82,19 +82,23 @@ export class SearchIndex {
     }
   }
 
-  /** Indexes all that is stored. Any number of processes may do so at once. */
+  /**
+   * Indexes all that is stored when it is called. What is stored meanwhile waits for the next time: whoever went after it
+   * would index every turn by itself. Any number of processes may do so at once.
+   */
   async catchUp(): Promise<void> {
     for (;;) {
       const missing = await this.#reader.rows(MISSING);
       let bytes = 0;
-      let end: InValue | undefined;
-      for (const { row, size } of missing) {
+      let count = 0;
+      for (const { size } of missing) {
         bytes += size as number;
-        if (end !== undefined && bytes > BYTES_AT_ONCE) break;
-        end = row as number;
+        if (count > 0 && bytes > BYTES_AT_ONCE) break;
+        count++;
       }
-      if (end === undefined) return;
-      await this.#writer.batch([{ sql: INDEX, args: [end] }]);
+      if (count === 0) return;
+      await this.#writer.batch([{ sql: INDEX, args: [missing[count - 1]?.row as number] }]);
+      if (count === missing.length && count < ROWS_AT_ONCE) return;
       await new Promise((resolve) => setTimeout(resolve));
     }
   }

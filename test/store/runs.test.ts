@@ -77,6 +77,7 @@ describe.each(BACKENDS)("runs on $name", ({ available, create }) => {
           usage,
           endedAt: NOW,
           sealedKey: null,
+          spec: { ...SPEC, request: { model: "gpt", messages: [], settings: {} } },
         },
       });
       expect(await history(store, "ann", id)).toEqual(
@@ -347,6 +348,25 @@ describe.each(BACKENDS)("runs on $name", ({ available, create }) => {
     );
     expect(await store.runs.begin(owner, next, [user("more")])).toEqual({ historySeq: 4 });
   });
+
+  it.runIf(available)(
+    "keeps what a run needs to go on as long as it may, and what lists show for ever",
+    async () => {
+      const run = await begin(store, "ann");
+      expect(await store.runs.commit("ann", run.id, "h1", { end: PAUSED })).toBe(true);
+      expect((await store.runs.get("ann", run.id))?.spec).toEqual(SPEC);
+      expect(await store.runs.resume("ann", run.id, "h1", LATER)).toMatchObject({ spec: SPEC });
+      expect(await store.runs.commit("ann", run.id, "h1", { end: DONE })).toBe(true);
+      const ended = (await store.runs.get("ann", run.id))?.spec;
+      expect(ended).toMatchObject({
+        door: "chat",
+        agent: "dragoman",
+        request: { model: "gpt" },
+        tools: ["look"],
+      });
+      expect(ended?.request.system).toBeUndefined();
+    },
+  );
 
   it.runIf(available)("gives the frames of a run in order, wherever they are kept", async () => {
     const run = await begin(store, "ann");
