@@ -13,6 +13,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { readdir, readFile, readlink } from "node:fs/promises";
+import { createProcessGroups, type ProcessGroups } from "./local-groups.ts";
 
 /** The highest mark, well inside what any shell can count. Below it where this process has been marked itself. */
 const LOCKS_MARK = 1 << 30;
@@ -22,8 +23,8 @@ const VARIABLE = "DRAGOMAN_COMMAND";
 export interface CommandMark {
   /** Becomes true with the first command, and stays so. */
   used: boolean;
-  /** Process ids of the commands under way; each leads a session and a group of its own. */
-  readonly running: Set<number>;
+  /** The commands under way; each leads a session and a group of its own, which ends with this process. */
+  readonly running: ProcessGroups;
   readonly variables: Readonly<Record<string, string>>;
   /** Shell words that come before the command, in any POSIX shell; empty where there is nothing to lower. */
   readonly prelude: string;
@@ -37,7 +38,7 @@ export function createCommandMark(): CommandMark {
   const lowered = Math.min(LOCKS_MARK, own - 1);
   // dash and ash call the limit -w, bash and ksh -x; each refuses the other's letter without ending.
   const prelude = lowered < 0 ? "" : `{ ulimit -w ${lowered} || ulimit -x ${lowered}; } >/dev/null 2>&1; `;
-  return { used: false, running: new Set(), variables, prelude, locks: own };
+  return { used: false, running: createProcessGroups(), variables, prelude, locks: own };
 }
 
 /** 0, below which nothing is, where the system does not say. */

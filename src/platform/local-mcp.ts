@@ -7,6 +7,7 @@ import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import type { StdioCommand, StdioConnector, StdioEvents, StdioProcess } from "../core/platform.ts";
 import type { CommandMark } from "./local-commands.ts";
+import { killGroup, type ProcessGroups } from "./local-groups.ts";
 import { OutputTail } from "./output-tail.ts";
 
 /** All that a server inherits of our environment: no provider key, token or secret is among it. */
@@ -37,11 +38,6 @@ export interface LocalMcpOptions {
 
 export function createStdioConnector(options: LocalMcpOptions): StdioConnector {
   const { mark, cwd, environment = process.env } = options;
-  const groups = new Set<number>();
-  // A server has a group of its own, which the end of this process does not reach.
-  process.once("exit", () => {
-    for (const pid of groups) killGroup(pid, "SIGKILL");
-  });
   return {
     open(command, events) {
       mark.used = true;
@@ -51,7 +47,7 @@ export function createStdioConnector(options: LocalMcpOptions): StdioConnector {
         stdio: ["pipe", "pipe", "pipe"],
         detached: true,
       });
-      return follow(child, command, events, [mark.running, groups]);
+      return follow(child, command, events, mark.running);
     },
   };
 }
@@ -70,7 +66,7 @@ function follow(
   child: ChildProcess,
   { command, maxLineBytes }: StdioCommand,
   events: StdioEvents,
-  registers: Set<number>[],
+  running: ProcessGroups,
 ): StdioProcess {
   const { pid } = child;
   const [input, output, errors] = [
@@ -80,14 +76,14 @@ function follow(
   ];
   const tail = new OutputTail(STDERR_KEPT);
   let ended = false;
-  if (pid !== undefined) for (const register of registers) register.add(pid);
+  if (pid !== undefined) running.add(pid);
 
   const finish = (reason: string) => {
     if (ended) return;
     ended = true;
     // What it has left behind goes with it.
     killGroup(pid, "SIGKILL");
-    if (pid !== undefined) for (const register of registers) register.delete(pid);
+    if (pid !== undefined) running.delete(pid);
     for (const stream of [input, output, errors]) stream.destroy();
     events.onClose(reason);
   };
@@ -194,13 +190,4 @@ function readFairly(stream: Readable, take: (chunk: Buffer) => void): void {
   });
   // A pipe that breaks has ended; the exit code tells the rest.
   stream.on("error", () => {});
-}
-
-function killGroup(pid: number | undefined, signal: "SIGTERM" | "SIGKILL"): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, signal);
-  } catch {
-    // The group is empty already.
-  }
 }

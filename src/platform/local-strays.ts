@@ -12,18 +12,22 @@ const ROUNDS = 3;
 export interface Strays {
   /** For the environment of the command. */
   readonly variables: Readonly<Record<string, string>>;
+  /** The same as an environment has it. */
+  readonly bearer: string;
   /** Never throws. */
   kill(): Promise<void>;
 }
 
 export function createStrays(): Strays {
   const id = crypto.randomUUID();
+  const bearer = `${VARIABLE}=${id}`;
   return {
     variables: { [VARIABLE]: id },
+    bearer,
     async kill() {
       if (process.platform !== "linux") return;
       for (let round = 0; round < ROUNDS; round++) {
-        const found = await withVariable(`${VARIABLE}=${id}`);
+        const found = await withVariable(bearer);
         if (found.length === 0) return;
         for (const pid of found) killOne(pid);
       }

@@ -11,6 +11,7 @@ import type { Readable } from "node:stream";
 import type { CommandOptions, CommandResult, Terminal } from "../core/platform.ts";
 import { AppError } from "../errors.ts";
 import { type CommandMark, createCommandMark } from "./local-commands.ts";
+import { killGroup } from "./local-groups.ts";
 import type { LocalPaths } from "./local-paths.ts";
 import { codeOf, createLocalPaths, failAs } from "./local-paths.ts";
 import { createShellEnds, type ShellEnds } from "./local-shell-end.ts";
@@ -73,13 +74,9 @@ export function createLocalTerminal(root: string, options: LocalTerminalOptions 
   const paths = createLocalPaths(root);
   const environment = options.environment ?? process.env;
   const mark = options.mark ?? createCommandMark();
-  // A command has a group of its own, which the end of this process does not reach.
-  process.once("exit", () => {
-    for (const pid of mark.running) killGroup(pid, "SIGKILL");
-    ends.dispose();
-  });
   const shell = findShell(environment.PATH ?? "");
   const ends = createShellEnds(paths.root, shell);
+  process.once("exit", () => ends.dispose());
   const name = shell.endsWith("bash") ? "bash" : "sh";
   const { sandbox } = options;
   const host: Host = { shell, paths, environment, mark, ends, sandbox };
@@ -196,7 +193,7 @@ function watch(
     timers.push(setTimeout(() => killGroup(child.pid, "SIGKILL"), KILL_GRACE_MS));
   };
   const onAbort = () => stop("cancel");
-  if (child.pid !== undefined) running.add(child.pid);
+  if (child.pid !== undefined) running.add(child.pid, strays.bearer);
 
   return new Promise<CommandResult>((resolve, reject) => {
     const output = child.stdout as Readable;
@@ -241,15 +238,6 @@ function readFairly(output: Readable, tail: OutputTail): void {
   });
   // A pipe that breaks has ended; the exit code tells the rest.
   output.on("error", () => {});
-}
-
-function killGroup(pid: number | undefined, signal: "SIGTERM" | "SIGKILL"): void {
-  if (pid === undefined) return;
-  try {
-    process.kill(-pid, signal);
-  } catch {
-    // The group is empty already.
-  }
 }
 
 function startFailure(error: unknown): AppError {

@@ -1,7 +1,7 @@
 /** An upstream whose model does what it is told. */
 import { reply, type startUpstream, stream } from "../upstream-server.ts";
 
-/** A model that runs every user message as a command, and then says that it is done. */
+/** A model that runs every user message as a command, or with the arguments that it is, and then says that it is done. */
 export function obedient(): Parameters<typeof startUpstream>[0] {
   return async (response, request, n) => {
     const messages = request.body.messages as { role: string; content: string }[];
@@ -19,7 +19,9 @@ export function obedient(): Parameters<typeof startUpstream>[0] {
                 type: "function",
                 function: {
                   name: "run_terminal_command",
-                  arguments: JSON.stringify({ command: last.content }),
+                  arguments: last.content.startsWith("{")
+                    ? last.content
+                    : JSON.stringify({ command: last.content }),
                 },
               },
             ],
