@@ -8,6 +8,7 @@ import type { Services } from "../services.ts";
 import { readBytes } from "./body.ts";
 import { respond } from "./byte-range.ts";
 import type { AppEnv } from "./env.ts";
+import { loggedBody } from "./logged-body.ts";
 import { boundaryOf, type FormPart, parseForm } from "./multipart.ts";
 
 /** Bytes of a form beside its file: boundaries, headers, other fields. */
@@ -110,7 +111,7 @@ function encodeImage(image: ImageRecord, url: string): z.output<typeof imageView
 }
 
 /** For its owner, or for whoever has a link that the guard has found to be ours. */
-export async function serveImage(c: Context<AppEnv>, { images }: Services): Promise<Response> {
+export async function serveImage(c: Context<AppEnv>, { images, platform }: Services): Promise<Response> {
   const id = c.req.param("id") ?? "";
   const image =
     c.get("imageLink") === id ? await images.findLinked(id) : await images.find(c.get("owner"), id);
@@ -125,6 +126,6 @@ export async function serveImage(c: Context<AppEnv>, { images }: Services): Prom
       "content-security-policy": POLICY,
       "x-content-type-options": "nosniff",
     },
-    body: (range) => images.read(image, range),
+    body: (range) => loggedBody(images.read(image, range), platform.log),
   });
 }

@@ -2,10 +2,12 @@
 import type { Context } from "hono";
 import type * as z from "zod";
 import type { MemoryDraft, MemoryVault } from "../core/memory.ts";
+import type { Log } from "../core/platform.ts";
 import { AppError } from "../errors.ts";
 import { toProblem } from "../protocols/problem.ts";
 import { type BodyLimits, streamBytes } from "./body.ts";
 import type { AppEnv } from "./env.ts";
+import { loggedBody } from "./logged-body.ts";
 import { encodeLine, lineToDraft, type memoryImported, memoryLine } from "./memory-records.ts";
 
 export const JSON_LINES = "application/jsonl";
@@ -21,10 +23,10 @@ const LINES_AT_ONCE = 25;
 const PROBLEMS_LIMIT = 20;
 
 /** All memories of an owner, oldest first, each with its history. */
-export function exportLines(vault: MemoryVault, owner: string): ReadableStream<Uint8Array> {
+export function exportLines(vault: MemoryVault, owner: string, log: Log): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const pages = vault.dump(owner);
-  return new ReadableStream({
+  const lines = new ReadableStream({
     async pull(controller) {
       const { done, value } = await pages.next();
       if (done) controller.close();
@@ -34,6 +36,7 @@ export function exportLines(vault: MemoryVault, owner: string): ReadableStream<U
       await pages.return();
     },
   });
+  return loggedBody(lines, log);
 }
 
 type Imported = z.infer<typeof memoryImported>;

@@ -14,6 +14,8 @@ declare const Bun: {
     /** Seconds; 0 for never. */
     idleTimeout: number;
     maxRequestBodySize: number;
+    /** Shows errors, with source, in replies and on stderr. */
+    development?: boolean;
     fetch(request: Request, server: BunServer): Response | Promise<Response>;
   }): BunServer;
 };

@@ -15,6 +15,8 @@ export async function listenOnBun(handler: Handler, { host, port }: Config, peer
     // A quiet stream is not an idle connection: Bun would cut it after ten seconds.
     idleTimeout: 0,
     maxRequestBodySize: BODY_BYTES,
+    // Otherwise it prints what breaks a reply, past the log (K2).
+    development: false,
     fetch: (request, self) => handler(request, connectionOf(request, self)),
   });
   return {

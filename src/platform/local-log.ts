@@ -1,5 +1,7 @@
 /** Log lines to stderr without ever waiting for it: a reader of our output that stalls must not stall the service. */
 import { write, writeSync } from "node:fs";
+import { format } from "node:util";
+import type { Log, LogLevel } from "../core/platform.ts";
 
 const STDERR = 2;
 /** Characters that may wait; beyond it lines are dropped and counted. */
@@ -74,4 +76,19 @@ export function createLineWriter(descriptor = STDERR): LineWriter {
       }
     },
   };
+}
+
+const PRINTED: Record<"error" | "warn" | "info" | "log" | "debug", LogLevel> = {
+  error: "warning",
+  warn: "warning",
+  info: "info",
+  log: "info",
+  debug: "debug",
+};
+
+/** What packages print, errors of requests among it, goes to the log, which knows what must not be shown (K2). */
+export function captureConsole(log: Log): void {
+  for (const [name, level] of Object.entries(PRINTED))
+    console[name as keyof typeof PRINTED] = (...words: unknown[]) =>
+      log(level, "printed by a package", { text: format(...words) });
 }

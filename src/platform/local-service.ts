@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Config } from "../config.ts";
 import { banner } from "./banner.ts";
 import { atMost, createLocalPlatform, type Local } from "./local.ts";
+import { captureConsole } from "./local-log.ts";
 import type { Peers } from "./local-peers.ts";
 import type { Handler, Service } from "./service.ts";
 
@@ -39,6 +40,7 @@ export async function startService(runtime: Runtime): Promise<void> {
     const handler = runtime.service.compose(config, local.platform, local.store);
     const server = await listen(runtime, config, local, handler);
     local.listens(server.port);
+    captureConsole(local.platform.log);
     stopOnSignal(config, local, server, handler);
     surviveFaults(local);
     process.stderr.write(
