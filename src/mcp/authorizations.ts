@@ -1,7 +1,7 @@
 /** The authorizations of all MCP servers. What speaks OAuth is loaded when the first one is needed. */
 import type { GuardedFetch } from "../core/fetch.ts";
 import type { McpServer, McpServers } from "../core/mcp.ts";
-import type { BegunFlow, McpOAuth, Returned } from "./oauth.ts";
+import type { BegunFlow, McpOAuth, Returned, Unconfirmed } from "./oauth.ts";
 import type { Callback } from "./oauth-provider.ts";
 import { type GivenClient, type Located, OAuthRecords, type Vault } from "./oauth-record.ts";
 import type { OAuthTokenSource } from "./oauth-tokens.ts";
@@ -47,6 +47,16 @@ export class Authorizations {
   /** See {@link McpOAuth.finish}. */
   async finish(returned: Returned): Promise<McpServer> {
     return (await this.#load()).oauth.finish(returned);
+  }
+
+  /** See {@link McpOAuth.ask}. */
+  async ask(returned: Returned): Promise<Unconfirmed> {
+    return (await this.#load()).oauth.ask(returned);
+  }
+
+  /** See {@link McpOAuth.confirm}. */
+  async confirm(confirmation: string): Promise<McpServer> {
+    return (await this.#load()).oauth.confirm(confirmation);
   }
 
   #load() {

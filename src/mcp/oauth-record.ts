@@ -19,6 +19,8 @@ export interface OAuthFlow {
   stateHash: string;
   /** Milliseconds since the epoch. */
   expiresAt: number;
+  /** A person has brought it back, and has not yet said that they began this. */
+  code?: string | undefined;
 }
 
 export interface OAuthRecord {
@@ -91,7 +93,13 @@ export class OAuthRecords {
   }
 
   #holdAll({ given, client, tokens, flow }: OAuthRecord): void {
-    const secrets = [given?.client_secret, client?.client_secret, flow?.client.client_secret, flow?.verifier];
+    const secrets = [
+      given?.client_secret,
+      client?.client_secret,
+      flow?.client.client_secret,
+      flow?.verifier,
+      flow?.code,
+    ];
     for (const secret of [...secrets, tokens?.access_token, tokens?.refresh_token])
       if (secret !== undefined) this.#hold(secret);
   }

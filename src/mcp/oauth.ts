@@ -3,18 +3,20 @@
  * becomes tokens. Discovery, registration, PKCE and the resource indicator are the SDK's; what is kept, for whom and how
  * long, and what is believed, is decided here.
  */
-import {
-  auth,
-  discoverOAuthServerInfo,
-  extractWWWAuthenticateParams,
-  type OAuthDiscoveryState,
-} from "@modelcontextprotocol/sdk/client/auth.js";
-import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { auth } from "@modelcontextprotocol/sdk/client/auth.js";
 import type { McpServer } from "../core/mcp.ts";
 import { AppError } from "../errors.ts";
+import { checkIssuer, checkScheme, discover, probe, scopeOf } from "./oauth-discovery.ts";
 import { authFetch } from "./oauth-fetch.ts";
 import { BeginningFlow, type Callback, Exchange } from "./oauth-provider.ts";
-import { createState, type GivenClient, hashState, type Located, type OAuthRecord } from "./oauth-record.ts";
+import {
+  createState,
+  type GivenClient,
+  hashState,
+  type Located,
+  type OAuthFlow,
+  type OAuthRecord,
+} from "./oauth-record.ts";
 import { granted, type OAuthTokenSource, type TokenHost } from "./oauth-tokens.ts";
 import { plainText } from "./plain-text.ts";
 
@@ -22,17 +24,6 @@ import { plainText } from "./plain-text.ts";
 const FLOW_MS = 10 * 60_000;
 /** Characters shown of what a server says. */
 const QUOTE_LIMIT = 300;
-/** Asks a server for nothing, to hear what it wants. */
-const PROBE = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 0,
-  method: "initialize",
-  params: {
-    protocolVersion: "2025-11-25",
-    capabilities: {},
-    clientInfo: { name: "dragoman", version: "1.0.0" },
-  },
-});
 
 export interface BegunFlow {
   authorizationUrl: string;
@@ -48,6 +39,14 @@ export interface Returned {
   error: string | undefined;
   errorDescription: string | undefined;
 }
+
+export interface Unconfirmed {
+  server: McpServer;
+  /** For {@link McpOAuth.confirm}. */
+  confirmation: string;
+}
+
+type Attempt<T> = (server: McpServer, flow: OAuthFlow, record: OAuthRecord) => Promise<T>;
 
 export class McpOAuth {
   readonly #host: TokenHost;
@@ -106,8 +105,38 @@ export class McpOAuth {
    * becomes of it. Throws AppError `gone`, `forbidden` or `unreachable`.
    */
   async finish(returned: Returned): Promise<McpServer> {
+    return this.#end(returned.state, async (server, flow, record) => {
+      const code = codeOf(server, flow, returned);
+      return this.#exchange(server, flow, record, code);
+    });
+  }
+
+  /**
+   * As {@link finish}, where whoever comes back need not be who has begun: nothing is granted before they have confirmed that,
+   * with a token that is good for one attempt as well.
+   */
+  async ask(returned: Returned): Promise<Unconfirmed> {
+    return this.#end(returned.state, async (server, flow, record) => {
+      const code = codeOf(server, flow, returned);
+      const confirmation = createState();
+      const stateHash = await hashState(confirmation);
+      await this.#host.records.write(server, { ...record, flow: { ...flow, code, stateHash } });
+      return { server, confirmation };
+    });
+  }
+
+  /** Ends the flow that {@link ask} has asked about. Throws as {@link finish}. */
+  async confirm(confirmation: string): Promise<McpServer> {
+    return this.#end(confirmation, async (server, flow, record) => {
+      if (flow.code === undefined) throw stale();
+      return this.#exchange(server, flow, record, flow.code);
+    });
+  }
+
+  /** Takes the flow that a state belongs to out of the record, for one attempt. */
+  async #end<T>(state: string | undefined, attempt: Attempt<T>): Promise<T> {
     const { servers, records, now } = this.#host;
-    const stateHash = returned.state === undefined ? "" : await hashState(returned.state);
+    const stateHash = state === undefined ? "" : await hashState(state);
     const found = await servers.findByOAuthState(stateHash);
     if (!found) throw stale();
     return this.#tokens.exclusively(found, async () => {
@@ -116,26 +145,28 @@ export class McpOAuth {
       if (!server || !flow) throw stale();
       await records.write(server, record);
       if (now().getTime() >= flow.expiresAt) throw stale();
-      if (returned.error !== undefined || returned.code === undefined) throw refused(server, returned);
-      checkIssuer(server, flow.discovery, returned.issuer);
-      const { client, redirectUri, discovery, verifier } = flow;
-      const exchange = new Exchange({ client, redirectUri, discovery, verifier });
-      const url = urlOf(server);
-      try {
-        await auth(exchange, {
-          serverUrl: url,
-          authorizationCode: returned.code,
-          fetchFn: authFetch(this.#host, url),
-        });
-      } catch (error) {
-        throw cannot(server, "has not taken the authorization", error);
-      }
-      const tokens = exchange.tokensNow;
-      if (!tokens) throw cannot(server, "has not taken the authorization", new Error("it gave no tokens"));
-      const kept: OAuthRecord = { ...record, challenge: undefined, client, redirectUri, discovery };
-      await records.write(server, granted(kept, tokens, now()));
-      return server;
+      return attempt(server, flow, record);
     });
+  }
+
+  async #exchange(server: McpServer, flow: OAuthFlow, record: OAuthRecord, code: string): Promise<McpServer> {
+    const { client, redirectUri, discovery, verifier } = flow;
+    const exchange = new Exchange({ client, redirectUri, discovery, verifier });
+    const url = urlOf(server);
+    try {
+      await auth(exchange, {
+        serverUrl: url,
+        authorizationCode: code,
+        fetchFn: authFetch(this.#host, url),
+      });
+    } catch (error) {
+      throw cannot(server, "has not taken the authorization", error);
+    }
+    const tokens = exchange.tokensNow;
+    if (!tokens) throw cannot(server, "has not taken the authorization", new Error("it gave no tokens"));
+    const kept: OAuthRecord = { ...record, challenge: undefined, client, redirectUri, discovery };
+    await this.#host.records.write(server, granted(kept, tokens, this.#host.now()));
+    return server;
   }
 
   #needKeeping(): void {
@@ -155,73 +186,12 @@ function urlOf({ url }: McpServer): string {
   );
 }
 
-/** What the server asks for when nobody has noted it yet. */
-async function probe(url: string, fetchFn: FetchLike): Promise<NonNullable<OAuthRecord["challenge"]>> {
-  const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
-  const response = await fetchFn(url, { method: "POST", headers, body: PROBE });
-  const { resourceMetadataUrl, scope } = extractWWWAuthenticateParams(response);
-  await response.body?.cancel();
-  return { resourceMetadataUrl: resourceMetadataUrl?.href, scope };
-}
-
-async function discover(
-  serverUrl: string,
-  resourceMetadataUrl: string | undefined,
-  fetchFn: FetchLike,
-): Promise<OAuthDiscoveryState> {
-  const where =
-    resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl: new URL(resourceMetadataUrl) };
-  const found = await discoverOAuthServerInfo(serverUrl, { ...where, fetchFn });
-  const issuer = found.authorizationServerMetadata?.issuer;
-  // RFC 8414, 3.3. Servers of 2025-03-26 name no authorization server that its name could be held against.
-  if (found.resourceMetadata && issuer !== undefined && !isSame(issuer, found.authorizationServerUrl))
-    throw new Error(`its authorization server ${found.authorizationServerUrl} calls itself ${issuer}`);
-  return { ...found, ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }) };
-}
-
-/**
- * What the server asked for, beside what has been granted before; otherwise what it supports. `offline_access` joins where the
- * authorization server knows it, since a refresh token is wanted.
- */
-function scopeOf(
-  { given, tokens }: OAuthRecord,
-  asked: string | undefined,
-  { resourceMetadata, authorizationServerMetadata }: OAuthDiscoveryState,
-): string | undefined {
-  const wanted = asked ?? given?.scope ?? resourceMetadata?.scopes_supported?.join(" ") ?? "";
-  const scopes = new Set([...words(tokens?.scope), ...words(wanted)]);
-  const known = authorizationServerMetadata?.scopes_supported;
-  if (scopes.size > 0 && known?.includes("offline_access")) scopes.add("offline_access");
-  return scopes.size === 0 ? undefined : [...scopes].join(" ");
-}
-
-function words(text: string | undefined): string[] {
-  return text?.split(" ").filter((word) => word !== "") ?? [];
-}
-
-/** A person is sent there by a browser. */
-function checkScheme({ protocol }: URL): void {
-  if (protocol !== "https:" && protocol !== "http:")
-    throw new Error("the address to authorize at is no web address");
-}
-
-/** RFC 9207: an answer of another authorization server than the one that was asked. */
-function checkIssuer(server: McpServer, discovery: OAuthDiscoveryState, issuer: string | undefined): void {
-  const metadata = discovery.authorizationServerMetadata as
-    | { issuer: string; authorization_response_iss_parameter_supported?: boolean }
-    | undefined;
-  const missing = issuer === undefined && metadata?.authorization_response_iss_parameter_supported === true;
-  const other = issuer !== undefined && metadata !== undefined && issuer !== metadata.issuer;
-  if (missing || other)
-    throw new AppError(
-      "forbidden",
-      `The answer came from another authorization server than the one of ${server.name}. Nothing was kept.`,
-    );
-}
-
-/** But for a slash at the end, which parsed URLs have and written ones often have not. */
-function isSame(a: string, b: string): boolean {
-  return a.replace(/\/$/, "") === b.replace(/\/$/, "");
+function codeOf(server: McpServer, flow: OAuthFlow, returned: Returned): string {
+  // It is a confirmation, which was taken for a state.
+  if (flow.code !== undefined) throw stale();
+  if (returned.error !== undefined || returned.code === undefined) throw refused(server, returned);
+  checkIssuer(server, flow.discovery, returned.issuer);
+  return returned.code;
 }
 
 function stale(): AppError {

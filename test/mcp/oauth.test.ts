@@ -77,6 +77,14 @@ async function comeBack(service: TestService, back: URL, headers: Headers = RETU
   return { status: response.status, page: await response.text(), headers: response.headers };
 }
 
+/** Where the button of the page leads. */
+function confirmationIn(page: string): URL {
+  const action = /<form method="get" action="([^"]+)">/.exec(page)?.[1] ?? "";
+  const token = /<input type="hidden" name="confirmation" value="([\w-]+)">/.exec(page)?.[1] ?? "";
+  expect([action, token.length], page).toEqual(["/api/mcp/oauth/callback", 43]);
+  return new URL(`${action}?confirmation=${token}`, "http://127.0.0.1:8000");
+}
+
 async function authorize(service: TestService, headers: Headers = {}): Promise<void> {
   const { status, page } = await comeBack(service, await consent(await begin(service, headers)));
   expect(status, page).toBe(200);
@@ -379,9 +387,86 @@ describe("the way back", () => {
     expect((await service.request("/api/mcp/oauth/tracker/start")).status).toBe(401);
     await connect(service, {}, ben);
     const back = await consent(await begin(service, ann));
-    expect((await comeBack(service, back, { ...RETURNING, ...ben })).status).toBe(200);
+    const { page } = await comeBack(service, back, { ...RETURNING, ...ben });
+    expect((await comeBack(service, confirmationIn(page))).status).toBe(200);
     expect((await stateOf(service, ann)).status).toBe("connected");
     expect((await stateOf(service, ben)).status).toBe("needs_reauth");
+  });
+
+  describe("A5: where there are several owners, whose link anybody may have opened", () => {
+    const ann = { authorization: "Bearer token-of-ann-1234567890" };
+    const env = { ACCESS_TOKENS: "ann:token-of-ann-1234567890", FETCH_ALLOW: "127.0.0.1" };
+    const annTo = async () => {
+      const service = await start(env);
+      await connect(service, {}, ann);
+      return { service, back: await consent(await begin(service, ann)) };
+    };
+
+    test("nothing is granted before a click on a page that names who gets it", async () => {
+      const { service, back } = await annTo();
+      const { status, page, headers } = await comeBack(service, back);
+      expect(status).toBe(200);
+      expect(page).toMatch(/<b>ann<\/b>.*<b>tracker<\/b>/);
+      expect(page).toContain(new URL(world.url).host);
+      expect(page).not.toMatch(/<script|<style|\s(style|on\w+)=/);
+      expect(page).not.toContain(back.searchParams.get("code"));
+      const policy = headers.get("content-security-policy");
+      expect(policy).toMatch(/default-src 'none'.*form-action 'self'; frame-ancestors 'none'/);
+      expect(headers.get("cache-control")).toBe("no-store");
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+      expect(grants()).toEqual([]);
+      expect((await stateOf(service, ann)).status).toBe("needs_reauth");
+
+      const yes = confirmationIn(page);
+      expect((await service.request(yes.pathname + yes.search, { method: "HEAD" })).status).toBe(401);
+      const confirmed = await comeBack(service, yes, { ...RETURNING, "sec-fetch-site": "same-origin" });
+      expect(confirmed.page).toContain("The agent of ann may use tracker now.");
+      expect((await stateOf(service, ann)).status).toBe("connected");
+      expect(grants()).toEqual(["authorization_code issued"]);
+    });
+
+    test("the address, and the click, are good for once", async () => {
+      const { service, back } = await annTo();
+      const yes = confirmationIn((await comeBack(service, back)).page);
+      expect((await comeBack(service, back)).status).toBe(410);
+      const statuses = await Promise.all([comeBack(service, yes), comeBack(service, yes)]);
+      expect(statuses.map(({ status }) => status).sort()).toEqual([200, 410]);
+      expect(grants()).toEqual(["authorization_code issued"]);
+    });
+
+    test("there is no way around the click", async () => {
+      const { service, back } = await annTo();
+      const state = back.searchParams.get("state") ?? "";
+      const made = (query: Record<string, string>) =>
+        new URL(`?${new URLSearchParams(query)}`, back.origin + back.pathname);
+      expect((await comeBack(service, made({ confirmation: state }))).status).toBe(410);
+      const again = await consent(await begin(service, ann));
+      const yes = confirmationIn((await comeBack(service, again)).page);
+      const confirmation = yes.searchParams.get("confirmation") ?? "";
+      expect((await comeBack(service, made({ state: confirmation, code: "mine" }))).status).toBe(410);
+      expect((await comeBack(service, made({ confirmation: "A".repeat(43) }))).status).toBe(410);
+      expect(grants()).toEqual([]);
+    });
+
+    test("a click that comes late, or after another start, is void", async () => {
+      const { service, back } = await annTo();
+      const early = confirmationIn((await comeBack(service, back)).page);
+      const late = confirmationIn((await comeBack(service, await consent(await begin(service, ann)))).page);
+      expect((await comeBack(service, early)).status).toBe(410);
+      home.clock.now = new Date(home.clock.now.getTime() + 11 * MINUTE_MS);
+      expect((await comeBack(service, late)).status).toBe(410);
+      expect(grants()).toEqual([]);
+    });
+
+    test("the start says as whom, and a refusal needs no click", async () => {
+      world.settings.refusal = "no";
+      const { service, back } = await annTo();
+      const started = await json(await service.request("/api/mcp/oauth/tracker/start", { headers: ann }));
+      expect(started.owner).toBe("ann");
+      expect((await comeBack(service, back)).status).toBe(410);
+      const later = await consent(await begin(service, ann));
+      expect((await comeBack(service, later)).status).toBe(403);
+    });
   });
 
   test("a refusal is shown, and nothing in it is run", async () => {

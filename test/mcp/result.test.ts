@@ -1,6 +1,6 @@
 /** Results as models read them, and the check of structured ones. */
 import { describe, expect, test } from "vitest";
-import { outputProblem } from "../../src/mcp/output-schema.ts";
+import { isCheckable, outputProblem, schemaProblem } from "../../src/mcp/output-schema.ts";
 import { toOutput } from "../../src/mcp/result.ts";
 
 const PNG = "iVBORw0KGgo=";
@@ -73,6 +73,39 @@ describe("the check of a structured result", () => {
     expect(outputProblem(schema, { n: 1 })).toBeNull();
     expect(outputProblem(schema, { n: "1" })).toContain("n");
     expect(outputProblem(schema, {})).toContain("required");
+  });
+
+  test.each(["id", "pattern", "format", "$ref", "$id", "const"])("a property may be called %s", (name) => {
+    const strict = {
+      type: "object",
+      properties: { [name]: { type: "integer" } },
+      required: [name],
+      additionalProperties: false,
+    };
+    expect(outputProblem(strict, { [name]: 1 })).toBeNull();
+    expect(outputProblem(strict, { [name]: "one" })).toContain("integer");
+    expect(outputProblem(strict, { [name]: 1, other: 2 })).toContain("other");
+  });
+
+  test("data is no schema, and what matches a pattern is none of the others", () => {
+    expect(outputProblem({ const: { id: 1 } }, { id: 1 })).toBeNull();
+    expect(outputProblem({ enum: [{ format: "x" }] }, {})).not.toBeNull();
+    const patterns = { patternProperties: { "^x": { type: "integer" } }, additionalProperties: false };
+    expect(outputProblem(patterns, { x1: 1 })).toBeNull();
+  });
+
+  test("what makes a schema useless is said; one that refers to itself is fine, and not held against answers", () => {
+    const deep = JSON.parse(`${'{"items":'.repeat(100_000)}{}${"}".repeat(100_000)}`);
+    expect(schemaProblem(deep)).toContain("64");
+    expect(outputProblem(deep, [])).toBeNull();
+    expect(schemaProblem({ properties: { a: { $ref: "https://example.com/a.json" } } })).toContain(
+      "example.com",
+    );
+    expect(schemaProblem({ $ref: "#/$defs/a" })).toContain("nowhere");
+    expect(schemaProblem({ properties: { $ref: { type: "string" } } })).toBeNull();
+    expect(schemaProblem({ $ref: "#/$defs/a", $defs: { a: { type: "string" } } })).toBeNull();
+    const tree = { properties: { children: { items: { $ref: "#" } } } };
+    expect([schemaProblem(tree), isCheckable(tree), isCheckable(schema)]).toEqual([null, false, true]);
   });
 
   test("E6: ends, whatever the schema: expressions are not run, and what has no end is not begun", () => {

@@ -77,8 +77,10 @@ describe.each(RUNTIMES.filter(canRun))("%s", { timeout: 20_000 }, (runtime) => {
     expect(detail).toContain("/api/mcp/oauth/tracker/start");
     const { authorization_url } = await call("/api/mcp/oauth/tracker/start");
     const consent = await fetch(authorization_url, { redirect: "manual" });
-    const back = await fetch(consent.headers.get("location") ?? "");
-    expect(await back.text()).toContain("The agent may use tracker now.");
+    const asking = await fetch(consent.headers.get("location") ?? "");
+    const confirmation = /name="confirmation" value="([\w-]+)"/.exec(await asking.text())?.[1];
+    const back = await fetch(`${service.url}/api/mcp/oauth/callback?confirmation=${confirmation}`);
+    expect(await back.text()).toMatch(/The agent of \S+ may use tracker now\./);
     expect(back.status).toBe(200);
     for (const round of [1, 2]) {
       double.script({ toolCalls: [{ name: "tracker__issues", arguments: {} }] }, { content: "None." });

@@ -6,6 +6,7 @@ const started = z
   .object({
     authorization_url: z.string().describe("To be opened in a browser."),
     expires_at: z.iso.datetime().describe("The way back is open until then, once."),
+    owner: z.string().describe("Who the page that you come back to has to name."),
   })
   .meta({ id: "McpAuthorization" });
 const clientMetadata = z
@@ -44,6 +45,7 @@ export const MCP_OAUTH_ROUTES = [
               authorization_url:
                 "https://auth.example/authorize?response_type=code&client_id=example&code_challenge_method=S256",
               expires_at: "2026-11-20T10:10:00.000Z",
+              owner: "ann",
             },
           },
         },
@@ -59,7 +61,7 @@ export const MCP_OAUTH_ROUTES = [
     tag: "MCP servers",
     summary: "Come back from an authorization",
     description:
-      "Where an authorization server sends the browser back to. It takes no token: `state` is good for one attempt, for the owner and the server that it was made for.",
+      "Where an authorization server sends the browser back to. It takes no token: `state` is good for one attempt, for the owner and the server that it was made for. Where the service has several owners (ACCESS_TOKENS, AUTH=key) nothing is granted yet: the address may have been sent by somebody else, so a page names the owner and the server, and its button comes here again with a `confirmation` that is good for one attempt.",
     family: "public",
     query: z.object({
       state: z.string().optional(),
@@ -67,9 +69,13 @@ export const MCP_OAUTH_ROUTES = [
       iss: z.string().optional().describe("Who the answer comes from (RFC 9207)."),
       error: z.string().optional(),
       error_description: z.string().optional(),
+      confirmation: z.string().optional().describe("From the page that asks, in place of all the others."),
     }),
     replies: {
-      200: { description: "Authorized, and connected or not, as the page says.", text: HTML },
+      200: {
+        description: "Authorized, and connected or not, as the page says; or the page that asks first.",
+        text: HTML,
+      },
       403: { description: "The authorization server has refused, or is another one.", text: HTML },
       410: { description: "The state is not known, was used, or took too long.", text: HTML },
       502: { description: "The authorization server has not taken the code.", text: HTML },
