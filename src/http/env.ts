@@ -17,7 +17,7 @@ export interface Variables {
   providerKey: string | undefined;
   /** Knows the keys that no error body may show. */
   redaction?: Redaction | undefined;
-  /** The image whose signed address this is, shown by somebody who has not said who they are. */
+  /** The image whose signed address this is: that is all there has to be known of who shows it. */
   imageLink?: string | undefined;
   /** The file of an upload, once it has been read. */
   upload?: Uint8Array<ArrayBuffer> | undefined;

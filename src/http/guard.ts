@@ -9,7 +9,7 @@ import { isLoopback } from "../core/loopback.ts";
 import type { Redaction } from "../core/redaction.ts";
 import { AppError } from "../errors.ts";
 import { IMAGES_PATH, type ImageLinks } from "../knowledge/images-links.ts";
-import { type AccessOptions, createAccess, type Identity, shownKey } from "./access.ts";
+import { type AccessOptions, createAccess, type Identity } from "./access.ts";
 import type { AppEnv } from "./env.ts";
 import { doorOf, errorResponse } from "./problem.ts";
 
@@ -74,11 +74,14 @@ export function guard(config: AccessConfig, options: GuardOptions = {}): Middlew
     else await next();
     finish();
 
-    /** Who shows an image's signed address, and not who they are, may see that image: an `<img>` can send no token. */
+    /**
+     * Who shows an image's signed address may see that image, whoever they say they are: an `<img>` can send no token, and
+     * what it would get without one, a token of whatever kind takes nothing away from.
+     */
     function linked(): Promise<Identity | null> | null {
       if (config.mode === "open" || !imageLinks || !c.req.path.startsWith(IMAGES_PATH)) return null;
       const signature = c.req.query("signature");
-      if (signature === undefined || shownKey(headers) !== undefined) return null;
+      if (signature === undefined) return null;
       if (request.method !== "GET" && request.method !== "HEAD") return null;
       return imageLinks.verify(c.req.path, signature).then((id) => {
         if (id === null) return null;

@@ -307,11 +307,14 @@ describe("an image is served", () => {
     expect((await see(url)).status).toBe(200);
     expect((await see(url, { method: "HEAD" })).status).toBe(200);
     expect((await see(bare)).status).toBe(401);
-    // Who says that he is Bob gets what is Bob's.
-    for (const address of [url, bare]) {
+    // The signature is the grant, whatever else the request shows: without the token it would be served as well.
+    for (const token of [ann, bob, "nobody"]) expect((await see(url, as(token))).status).toBe(200);
+    // Without a signature that holds, who says that he is Bob gets what is Bob's.
+    for (const address of [bare, `${bare}?signature=${"A".repeat(24)}`]) {
       const foreign = await see(address, as(bob));
       const nobodys = await see(address.replace(id, `img_${"a".repeat(32)}`), as(bob));
       expect([foreign.status, (await json(foreign)).detail]).toEqual([404, (await json(nobodys)).detail]);
+      expect((await see(address, as(ann))).status).toBe(200);
     }
     // A signature is that of one image, whole, and opens nothing else.
     const other = await json(await upload(formOf(PNG), as(ann).headers));
@@ -326,7 +329,7 @@ describe("an image is served", () => {
     ])
       expect([address, (await see(address)).status]).toEqual([address, 401]);
     expect((await see(url, { method: "DELETE" })).status).toBe(401);
-    const wrong = await see(url, { headers: { authorization: "Bearer nobody" } });
+    const wrong = await see(bare, as("nobody"));
     expect(wrong.status).toBe("AUTH" in env ? 404 : 401);
   });
 });

@@ -206,7 +206,7 @@ export const NOTE_ROUTES = [
     tag: "Notes",
     summary: "See an image",
     description:
-      "For its owner. Where access tokens are wanted, the `url` of an upload carries a signature, and shows that one image to whoever has it, without a token.",
+      "For its owner. Where access tokens are wanted, the `url` of an upload carries a signature, which is the permission to see that one image: whoever has it gets it, without a token or with anybody's. Without a valid signature another owner's image is a 404.",
     family: "api",
     params: imageId,
     query: z.object({
