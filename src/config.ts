@@ -1,8 +1,11 @@
 /** Environment -> {@link Config}: parsed once at start, plain and frozen afterwards. Settings are described in settings.ts. */
-import { isLoopback } from "./core/loopback.ts";
 import { PROVIDERS, type ProviderName } from "./core/message.ts";
-import { PolicyFile } from "./core/policy.ts";
-import { type AccessToken, readSettings, SEARCH_PROVIDERS, type Values } from "./settings.ts";
+import type { PolicyFile } from "./core/policy.ts";
+import { type AccessToken, accessOf, approvalOf, checkExposure } from "./settings/access.ts";
+import { bucketOf, embeddingOf, NO_KEY } from "./settings/knowledge.ts";
+import { providersOf } from "./settings/providers.ts";
+import { defaultTerminal, mayStartServers, type SEARCH_PROVIDERS, searchOf } from "./settings/tools.ts";
+import { readSettings, type Values } from "./settings.ts";
 
 export type Runtime = "node" | "bun" | "workerd";
 
@@ -212,11 +215,6 @@ export function parseConfig(env: Record<string, string | undefined>, options: Co
   });
 }
 
-/** With AUTH=key anybody may come and approve his own commands: beyond this machine that takes the operator's word. */
-function defaultTerminal({ AUTH, HOST }: Values, runtime: Runtime): Config["terminal"] {
-  return runtime === "workerd" || (AUTH === "key" && !isLoopback(HOST)) ? "virtual" : "host";
-}
-
 /** Every secret in the configuration, for exact-value redaction. */
 export function secretsOf(config: Config): string[] {
   const secrets = [config.database.authToken, config.access.secretKey];
@@ -227,146 +225,6 @@ export function secretsOf(config: Config): string[] {
   const embedding = config.memory.embedding?.apiKey;
   if (embedding !== NO_KEY) secrets.push(embedding);
   return secrets.filter((secret) => secret !== undefined);
-}
-
-function providersOf(values: Values): Record<ProviderName, ProviderConfig> {
-  const out: Partial<Record<ProviderName, ProviderConfig>> = {};
-  for (const provider of PROVIDERS) {
-    const prefix = provider.toUpperCase() as Uppercase<ProviderName>;
-    out[provider] = {
-      apiKey: values[`${prefix}_API_KEY`],
-      baseUrl: values[`${prefix}_BASE_URL`],
-      model: values[`${prefix}_MODEL`],
-    };
-  }
-  return out as Record<ProviderName, ProviderConfig>;
-}
-
-/** Who may run any command here may start any server; but not everybody who has a key, since any text is one. */
-function mayStartServers({ MCP_STDIO, TERMINAL, AUTH }: Values, runtime: Runtime): boolean {
-  if (runtime === "workerd") return false;
-  return MCP_STDIO === undefined ? (TERMINAL ?? "host") === "host" && AUTH === undefined : MCP_STDIO === "on";
-}
-
-/** The engine that is named, otherwise the first that is configured, otherwise the one that takes no key. */
-function searchOf(values: Values, problems: string[]): Config["search"] {
-  const accounts: Config["search"]["accounts"] = {
-    tavily: { apiKey: values.TAVILY_API_KEY, baseUrl: values.TAVILY_BASE_URL },
-    brave: { apiKey: values.BRAVE_API_KEY, baseUrl: values.BRAVE_BASE_URL },
-    exa: { apiKey: values.EXA_API_KEY, baseUrl: values.EXA_BASE_URL },
-    searxng: { baseUrl: values.SEARXNG_URL },
-    duckduckgo: { baseUrl: values.DUCKDUCKGO_BASE_URL },
-  };
-  const isReady = (name: (typeof SEARCH_PROVIDERS)[number]) =>
-    name === "duckduckgo" || accounts[name][name === "searxng" ? "baseUrl" : "apiKey"] !== undefined;
-  const provider = values.SEARCH_PROVIDER ?? SEARCH_PROVIDERS.find(isReady) ?? "duckduckgo";
-  if (!isReady(provider)) {
-    const missing = provider === "searxng" ? "SEARXNG_URL" : `${provider.toUpperCase()}_API_KEY`;
-    problems.push(`SEARCH_PROVIDER=${provider} needs ${missing}: set it, or choose another.`);
-  }
-  return { provider, accounts };
-}
-
-/** All four or none: half of them would keep images where nobody expects them. */
-function bucketOf(values: Values, problems: string[]): BucketConfig | undefined {
-  const names = ["S3_ENDPOINT", "S3_BUCKET", "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY"] as const;
-  const missing = names.filter((name) => values[name] === undefined);
-  const { S3_ENDPOINT, S3_BUCKET, S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_REGION } = values;
-  if (S3_ENDPOINT && S3_BUCKET && S3_ACCESS_KEY_ID && S3_SECRET_ACCESS_KEY)
-    return {
-      endpoint: S3_ENDPOINT,
-      bucket: S3_BUCKET,
-      region: S3_REGION,
-      accessKeyId: S3_ACCESS_KEY_ID,
-      secretAccessKey: S3_SECRET_ACCESS_KEY,
-    };
-  const wrong = problems.some((problem) => names.some((name) => problem.startsWith(`${name} `)));
-  if (missing.length < names.length && !wrong)
-    problems.push(`A bucket for images needs ${missing.join(" and ")} too: set them, or none of S3_*.`);
-  return undefined;
-}
-
-/** SDKs send some key or other. */
-const NO_KEY = "none";
-
-/** A key goes to the address that it belongs to: the provider's own is not sent to EMBEDDING_BASE_URL. */
-function embeddingOf(values: Values, problems: string[]): EmbeddingConfig | undefined {
-  const provider = values.EMBEDDING_PROVIDER;
-  if (provider === undefined) {
-    if (values.EMBEDDING_MODEL !== undefined || values.EMBEDDING_BASE_URL !== undefined)
-      problems.push(
-        "EMBEDDING_PROVIDER has to be set too: openai or gemini, whose protocol is spoken there.",
-      );
-    return undefined;
-  }
-  const [key, url, model] =
-    provider === "openai"
-      ? [values.OPENAI_API_KEY, values.OPENAI_BASE_URL, "text-embedding-3-small"]
-      : [values.GEMINI_API_KEY, values.GEMINI_BASE_URL, "gemini-embedding-001"];
-  const baseUrl = values.EMBEDDING_BASE_URL ?? url;
-  const apiKey = values.EMBEDDING_API_KEY ?? (values.EMBEDDING_BASE_URL === undefined ? key : undefined);
-  if (apiKey === undefined && baseUrl === undefined)
-    problems.push(
-      `EMBEDDING_API_KEY or ${provider.toUpperCase()}_API_KEY has to be set with EMBEDDING_PROVIDER=${provider}.`,
-    );
-  return { provider, model: values.EMBEDDING_MODEL ?? model, apiKey: apiKey ?? NO_KEY, baseUrl };
-}
-
-function approvalOf(word: string, options: ConfigOptions, problems: string[]): Config["approval"] {
-  const mode = word.toLowerCase();
-  if (mode === "ask" || mode === "auto" || mode === "deny") return { default: mode, rules: [] };
-  const inline = word.startsWith("{");
-  try {
-    if (!inline && !options.readFile)
-      throw new Error("there are no files here: set the rules themselves as JSON");
-    const text = inline ? word : (options.readFile?.(word) ?? "");
-    const parsed = PolicyFile.safeParse(JSON.parse(text));
-    if (parsed.success) return { ...parsed.data, source: inline ? undefined : word };
-    const issue = parsed.error.issues[0];
-    throw new Error(`${issue?.path.join(".") || "the file"}: ${issue?.message}`);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    problems.push(
-      `APPROVAL has to be ask, auto, deny or the path of a JSON rules file; '${word.slice(0, 80)}' cannot be used (${reason}).`,
-    );
-    return { default: "deny", rules: [] };
-  }
-}
-
-function accessOf(values: Values, problems: string[]): AccessConfig {
-  const tokens = values.ACCESS_TOKENS ?? [];
-  if (new Set(tokens.map(({ token }) => token)).size < tokens.length)
-    problems.push("ACCESS_TOKENS has the same token twice: give every name a token of its own.");
-  if (tokens.length > 0 && values.AUTH === "key")
-    problems.push("ACCESS_TOKENS and AUTH=key exclude each other: unset one of them.");
-  return {
-    mode: tokens.length > 0 ? "tokens" : values.AUTH === "key" ? "key" : "open",
-    tokens,
-    allowedHosts: values.ALLOWED_HOSTS,
-    corsOrigins: values.CORS_ORIGINS,
-    secretKey: values.SECRET_KEY,
-  };
-}
-
-/** A shell stands behind this service: it is open to the machine it runs on and to nobody else. */
-function checkExposure(values: Values, access: AccessConfig, runtime: Runtime, problems: string[]): void {
-  const wrong = new Set(problems.map((problem) => problem.slice(0, problem.indexOf(" "))));
-  const open = access.mode === "open" && !wrong.has("ACCESS_TOKENS") && !wrong.has("AUTH");
-  if (runtime !== "workerd") {
-    if (open && !wrong.has("HOST") && !isLoopback(values.HOST))
-      problems.push(
-        `HOST=${values.HOST} can be reached from other machines: set ACCESS_TOKENS=name:token or AUTH=key, or leave HOST at 127.0.0.1.`,
-      );
-    return;
-  }
-  if (open)
-    problems.push("On Workers everybody can reach the service: set ACCESS_TOKENS=name:token or AUTH=key.");
-  if (access.mode === "key" && !access.secretKey && !wrong.has("SECRET_KEY"))
-    problems.push("SECRET_KEY has to be set on Workers with AUTH=key: at least 32 random characters.");
-  if (values.LIBSQL_URL === undefined && !wrong.has("LIBSQL_URL"))
-    problems.push("LIBSQL_URL has to be set on Workers: the URL of a libSQL server.");
-  if (values.TERMINAL === "host" || values.TERMINAL === "sandbox")
-    problems.push(`TERMINAL has to be virtual or off on Workers, not '${values.TERMINAL}'.`);
 }
 
 function freeze<T extends object>(value: T): T {

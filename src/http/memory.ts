@@ -60,7 +60,7 @@ export function memoryRoutes({ memory: vault, config, platform }: Services): Hon
       .delete("/", async (c) => c.json({ status: "deleted", deleted: await vault.clear(c.get("owner")) }))
       // Before the routes with an id.
       .get("/export", (c) =>
-        c.body(exportLines(vault, c.get("owner")), 200, {
+        c.body(exportLines(vault, c.get("owner"), platform.log), 200, {
           "content-type": JSON_LINES,
           "content-disposition": 'attachment; filename="memories.jsonl"',
         }),

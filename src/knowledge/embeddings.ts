@@ -2,7 +2,8 @@
  * Vectors from the configured model: for what is searched, and in the background for every memory that has none of this
  * model yet. A failure is remembered and told to whoever asks; nothing else takes the model's place.
  */
-import type { Embedder, MemoryVectors } from "../core/memory.ts";
+import type { Embedder } from "../core/memory.ts";
+import type { MemoryVectors } from "../core/memory-rows.ts";
 import type { Log } from "../core/platform.ts";
 import { toFault } from "../errors.ts";
 

@@ -4,7 +4,8 @@
  * user did say.
  */
 import { Fold } from "../core/fold.ts";
-import type { DueExtraction, MemoryDraft, MemoryRows, MemoryVault, SaidMessage } from "../core/memory.ts";
+import type { MemoryDraft, MemoryVault } from "../core/memory.ts";
+import type { DueExtraction, MemoryRows, SaidMessage } from "../core/memory-rows.ts";
 import { PROVIDERS, text, textOf, type Usage } from "../core/message.ts";
 import type { ModelRegistry, ModelRequest } from "../core/model.ts";
 import type { Log } from "../core/platform.ts";

@@ -1,16 +1,7 @@
 /** What is to be written when something is said: what it strengthens, what it takes the place of, or that it is new. */
 import { createId } from "../core/id.ts";
-import type {
-  Memory,
-  MemoryChange,
-  MemoryDraft,
-  MemoryRow,
-  MemoryRows,
-  PastVersion,
-  Receipt,
-  Remembered,
-  Standing,
-} from "../core/memory.ts";
+import type { Memory, MemoryDraft, PastVersion, Receipt, Remembered } from "../core/memory.ts";
+import type { MemoryChange, MemoryRow, MemoryRows, Standing } from "../core/memory-rows.ts";
 import { AppError } from "../errors.ts";
 import { type Fact, factOf, isWithin, searchedTerms } from "./memory-fact.ts";
 import { cleanCategory, cleanDocument, shortened } from "./memory-text.ts";

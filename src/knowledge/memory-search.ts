@@ -2,7 +2,8 @@
  * How memories are found: by their words (bm25, and how much of what was asked for they have), weighed by how recent and how
  * important they are; and by their vectors where a model is configured, the two orders fused by reciprocal rank.
  */
-import type { FoundMemory, Memory, MemoryRows, MemorySearch } from "../core/memory.ts";
+import type { FoundMemory, Memory, MemorySearch } from "../core/memory.ts";
+import type { MemoryRows } from "../core/memory-rows.ts";
 import { toFault } from "../errors.ts";
 import type { Embeddings } from "./embeddings.ts";
 import { searchedTerms } from "./memory-fact.ts";

@@ -3,16 +3,8 @@
  * what was so before, which stays in the history. How both are told without a model is in memory-fact.ts.
  */
 import { createId } from "../core/id.ts";
-import type {
-  Memory,
-  MemoryDraft,
-  MemoryRow,
-  MemoryRows,
-  MemoryVault,
-  Receipt,
-  Remembered,
-  Standing,
-} from "../core/memory.ts";
+import type { Memory, MemoryDraft, MemoryVault, Receipt, Remembered } from "../core/memory.ts";
+import type { MemoryRow, MemoryRows, Standing } from "../core/memory-rows.ts";
 import { AppError } from "../errors.ts";
 import type { Embeddings } from "./embeddings.ts";
 import { factOf, searchedTerms } from "./memory-fact.ts";

@@ -3,15 +3,8 @@
  * providers' caches hit. It is made from what a conversation began with and the most important memories, kept with the
  * session, and made anew only when one of its memories was changed or is gone, or when the owner has just got the first one.
  */
-import type {
-  FoundMemory,
-  Memory,
-  MemoryRows,
-  MemoryVault,
-  Recall,
-  RecallWish,
-  StoredRecall,
-} from "../core/memory.ts";
+import type { FoundMemory, Memory, MemoryVault, Recall, RecallWish } from "../core/memory.ts";
+import type { MemoryRows, StoredRecall } from "../core/memory-rows.ts";
 import { type TextPart, text } from "../core/message.ts";
 import type { Log } from "../core/platform.ts";
 

@@ -6,15 +6,10 @@
 import type { FsStat, IFileSystem } from "just-bash/browser";
 import type { FileChanges, FileRows, StoredFile } from "../core/store.ts";
 import { AppError } from "../errors.ts";
-import { comparePaths, joinPath, nameOf, normalizePath, parentOf } from "./paths.ts";
+import { comparePaths, nameOf, parentOf } from "./paths.ts";
 import { appended, type Encoding, isBinary, latin1, toBytes } from "./virtual-bytes.ts";
-import {
-  changesBetween,
-  type StoredNode,
-  type VirtualDirectory,
-  type VirtualFile,
-  type VirtualNode,
-} from "./virtual-changes.ts";
+import { changesBetween, type StoredNode, type VirtualFile } from "./virtual-changes.ts";
+import { newDirectory, normal, refuseInside, VirtualTree } from "./virtual-tree.ts";
 import { MAX_VIRTUAL_FILE_BYTES } from "./virtual-workspace.ts";
 
 /** Files and directories that one shell can have before it. */
@@ -23,12 +18,11 @@ const MAX_ENTRIES = 50_000;
 const MAX_COMMAND_BYTES = 64 * 1024 * 1024;
 const PAGE = 2_000;
 const FILE_MODE = 0o644;
-const DIRECTORY_MODE = 0o755;
 
 export class VirtualFiles implements IFileSystem {
   readonly #rows: FileRows;
   readonly #owner: string;
-  readonly #root: VirtualDirectory = newDirectory();
+  readonly #tree = new VirtualTree();
   readonly #stored = new Map<string, StoredNode>();
   #held = 0;
 
@@ -58,7 +52,7 @@ export class VirtualFiles implements IFileSystem {
   #addRow(row: StoredFile): void {
     this.#stored.set(row.path, { directory: row.directory, mode: row.mode });
     // Path order puts a directory before what is in it.
-    const parent = this.#find(parentOf(row.path));
+    const parent = this.#tree.find(parentOf(row.path));
     if (parent?.kind !== "directory") return;
     const { mode, modifiedAt: mtime, size } = row;
     parent.children.set(
@@ -71,7 +65,7 @@ export class VirtualFiles implements IFileSystem {
 
   /** What the store has to change to be as this tree is now. */
   changes(): Promise<FileChanges> {
-    const now = new Map(this.#entries(this.#root, ""));
+    const now = new Map(this.#tree.entries());
     return changesBetween(this.#stored, now, (path, file) => this.#savedContent(path, file));
   }
 
@@ -87,52 +81,6 @@ export class VirtualFiles implements IFileSystem {
       if (error instanceof AppError) throw error;
       return null;
     });
-  }
-
-  *#entries(directory: VirtualDirectory, path: string): Generator<[string, VirtualNode]> {
-    for (const [name, node] of directory.children) {
-      const child = joinPath(path, name);
-      yield [child, node];
-      if (node.kind === "directory") yield* this.#entries(node, child);
-    }
-  }
-
-  #find(path: string): VirtualNode | null {
-    let node: VirtualNode = this.#root;
-    if (path === "") return node;
-    for (const name of path.split("/")) {
-      if (node.kind !== "directory") return null;
-      const next = node.children.get(name);
-      if (next === undefined) return null;
-      node = next;
-    }
-    return node;
-  }
-
-  #get(path: string, action: string): VirtualNode {
-    const node = this.#find(normal(path));
-    if (node === null) throw new Error(`ENOENT: no such file or directory, ${action} '${path}'`);
-    return node;
-  }
-
-  #parent(path: string, action: string): VirtualDirectory {
-    const parent = this.#find(parentOf(path));
-    if (parent === null) throw new Error(`ENOENT: no such file or directory, ${action} '${path}'`);
-    if (parent.kind === "file") throw new Error(`ENOTDIR: not a directory, ${action} '${path}'`);
-    return parent;
-  }
-
-  /** Made where they are missing: an error here would end the whole script, not just the redirection. */
-  #makeParents(path: string): VirtualDirectory {
-    let at = this.#root;
-    for (const name of parentOf(path).split("/")) {
-      if (name === "") continue;
-      const next = at.children.get(name) ?? newDirectory();
-      if (next.kind === "file") throw new Error(`ENOTDIR: not a directory, open '${path}'`);
-      at.children.set(name, next);
-      at = next;
-    }
-    return at;
   }
 
   /** Contents are bounded as a whole, whether they were read or written. */
@@ -155,7 +103,7 @@ export class VirtualFiles implements IFileSystem {
   }
 
   async readFileBuffer(path: string): Promise<Uint8Array> {
-    const node = this.#get(path, "open");
+    const node = this.#tree.get(path, "open");
     if (node.kind === "directory") {
       throw new Error(`EISDIR: illegal operation on a directory, read '${path}'`);
     }
@@ -173,8 +121,8 @@ export class VirtualFiles implements IFileSystem {
 
   #put(path: string, bytes: Uint8Array, mode?: number): void {
     const at = normal(path);
-    const parent = this.#makeParents(at);
-    const before = at === "" ? this.#root : parent.children.get(nameOf(at));
+    const parent = this.#tree.makeParents(at);
+    const before = at === "" ? this.#tree.root : parent.children.get(nameOf(at));
     if (before?.kind === "directory") {
       throw new Error(`EISDIR: illegal operation on a directory, write '${path}'`);
     }
@@ -192,7 +140,7 @@ export class VirtualFiles implements IFileSystem {
 
   async appendFile(path: string, content: string | Uint8Array, options?: Encoding): Promise<void> {
     const added = toBytes(content, options);
-    const node = this.#find(normal(path));
+    const node = this.#tree.find(normal(path));
     if (node?.kind !== "file") return this.#put(path, added.slice());
     const before = await this.#content(path, node);
     this.#put(path, appended(before, added), node.mode);
@@ -200,14 +148,14 @@ export class VirtualFiles implements IFileSystem {
 
   async exists(path: string): Promise<boolean> {
     try {
-      return this.#find(normal(path)) !== null;
+      return this.#tree.find(normal(path)) !== null;
     } catch {
       return false;
     }
   }
 
   async stat(path: string): Promise<FsStat> {
-    const node = this.#get(path, "stat");
+    const node = this.#tree.get(path, "stat");
     const directory = node.kind === "directory";
     return {
       isFile: !directory,
@@ -225,19 +173,19 @@ export class VirtualFiles implements IFileSystem {
 
   async mkdir(path: string, options?: { recursive?: boolean }): Promise<void> {
     const at = normal(path);
-    const existing = this.#find(at);
+    const existing = this.#tree.find(at);
     if (existing !== null) {
       if (options?.recursive && existing.kind === "directory") return;
       throw new Error(`EEXIST: file already exists, mkdir '${path}'`);
     }
-    if (options?.recursive && this.#find(parentOf(at)) === null) {
+    if (options?.recursive && this.#tree.find(parentOf(at)) === null) {
       await this.mkdir(`/${parentOf(at)}`, options);
     }
-    this.#parent(at, "mkdir").children.set(nameOf(at), newDirectory());
+    this.#tree.parent(at, "mkdir").children.set(nameOf(at), newDirectory());
   }
 
   async readdirWithFileTypes(path: string) {
-    const node = this.#get(path, "scandir");
+    const node = this.#tree.get(path, "scandir");
     if (node.kind === "file") throw new Error(`ENOTDIR: not a directory, scandir '${path}'`);
     const entries = [...node.children].map(([name, child]) => ({
       name,
@@ -254,7 +202,7 @@ export class VirtualFiles implements IFileSystem {
 
   async rm(path: string, options?: { recursive?: boolean; force?: boolean }): Promise<void> {
     const at = normal(path);
-    const node = this.#find(at);
+    const node = this.#tree.find(at);
     if (node === null) {
       if (options?.force) return;
       throw new Error(`ENOENT: no such file or directory, rm '${path}'`);
@@ -263,11 +211,11 @@ export class VirtualFiles implements IFileSystem {
       throw new Error(`ENOTEMPTY: directory not empty, rm '${path}'`);
     }
     if (at === "") node.kind === "directory" && node.children.clear();
-    else this.#parent(at, "rm").children.delete(nameOf(at));
+    else this.#tree.parent(at, "rm").children.delete(nameOf(at));
   }
 
   async cp(from: string, to: string, options?: { recursive?: boolean }): Promise<void> {
-    const node = this.#get(from, "cp");
+    const node = this.#tree.get(from, "cp");
     if (node.kind === "file") {
       // A copy of its own: an append to one of the two must not show in the other.
       this.#put(to, (await this.#content(from, node)).slice(), node.mode);
@@ -280,12 +228,12 @@ export class VirtualFiles implements IFileSystem {
   }
 
   async mv(from: string, to: string): Promise<void> {
-    const node = this.#get(from, "mv");
+    const node = this.#tree.get(from, "mv");
     const target = normal(to);
     const source = normal(from);
     if (source === target) return;
     if (node.kind === "directory") refuseInside("move", from, to);
-    const parent = this.#parent(target, "mv");
+    const parent = this.#tree.parent(target, "mv");
     const before = parent.children.get(nameOf(target));
     if (target === "" || (before?.kind === "directory" && before.children.size > 0)) {
       throw new Error(`ENOTEMPTY: directory not empty, mv '${to}'`);
@@ -293,16 +241,16 @@ export class VirtualFiles implements IFileSystem {
     if (before?.kind === "directory" && node.kind === "file") {
       throw new Error(`EISDIR: is a directory, mv '${to}'`);
     }
-    this.#parent(source, "mv").children.delete(nameOf(source));
+    this.#tree.parent(source, "mv").children.delete(nameOf(source));
     parent.children.set(nameOf(target), node);
   }
 
   async chmod(path: string, mode: number): Promise<void> {
-    this.#get(path, "chmod").mode = mode & 0o7777;
+    this.#tree.get(path, "chmod").mode = mode & 0o7777;
   }
 
   async utimes(path: string, _atime: Date, mtime: Date): Promise<void> {
-    this.#get(path, "utimes").mtime = mtime;
+    this.#tree.get(path, "utimes").mtime = mtime;
   }
 
   async symlink(_target: string, path: string): Promise<void> {
@@ -314,12 +262,12 @@ export class VirtualFiles implements IFileSystem {
   }
 
   async readlink(path: string): Promise<string> {
-    this.#get(path, "readlink");
+    this.#tree.get(path, "readlink");
     throw new Error(`EINVAL: invalid argument, readlink '${path}'`);
   }
 
   async realpath(path: string): Promise<string> {
-    this.#get(path, "realpath");
+    this.#tree.get(path, "realpath");
     return `/${normal(path)}`;
   }
 
@@ -328,25 +276,6 @@ export class VirtualFiles implements IFileSystem {
   }
 
   getAllPaths(): string[] {
-    return ["/", ...[...this.#entries(this.#root, "")].map(([path]) => `/${path}`)];
-  }
-}
-
-function newDirectory(): VirtualDirectory {
-  return { kind: "directory", children: new Map(), mode: DIRECTORY_MODE, mtime: new Date() };
-}
-
-/** Paths come absolute and start at the mount. */
-function normal(path: string): string {
-  try {
-    return normalizePath(path.replace(/^\/+/, ""), []);
-  } catch (error) {
-    throw new Error(`EINVAL: ${(error as Error).message}`);
-  }
-}
-
-function refuseInside(verb: string, from: string, to: string): void {
-  if (`${normal(to)}/`.startsWith(`${normal(from)}/`)) {
-    throw new Error(`EINVAL: cannot ${verb} '${from}' into itself, '${to}'`);
+    return ["/", ...[...this.#tree.entries()].map(([path]) => `/${path}`)];
   }
 }

@@ -1,6 +1,6 @@
 /** Memories: writing, listing, their history, deleting. How they are found is in memory-search.ts and memory-vectors.ts. */
 import type { InStatement, Row } from "@libsql/client/web";
-import type { MemoryRows } from "../core/memory.ts";
+import type { MemoryRows } from "../core/memory-rows.ts";
 import { fromTimeCursor, toCursor } from "./cursor.ts";
 import { isConstraint } from "./faults.ts";
 import { createMemoryQueue } from "./memory-queue.ts";

@@ -1,5 +1,5 @@
 /** What sessions' prompts say of the memories, and the line of sessions that wait to be looked through. */
-import type { DueExtraction, MemoryRows } from "../core/memory.ts";
+import type { DueExtraction, MemoryRows } from "../core/memory-rows.ts";
 import { saidAfter } from "./memory-said.ts";
 import type { Reader } from "./reader.ts";
 import { toStorable } from "./text.ts";

@@ -1,6 +1,7 @@
 /** Memories as rows, and the statements that change them. */
 import type { InStatement, InValue, Row } from "@libsql/client/web";
-import type { Memory, MemoryChange, MemoryOrigin, MemoryRow, Standing } from "../core/memory.ts";
+import type { Memory, MemoryOrigin } from "../core/memory.ts";
+import type { MemoryChange, MemoryRow, Standing } from "../core/memory-rows.ts";
 import { toStorable } from "./text.ts";
 
 const FIELDS = [

@@ -1,6 +1,6 @@
 /** What users have said in sessions, for receipts, for recall and for what is worth keeping. Nothing that others have said. */
 import type { Row } from "@libsql/client/web";
-import type { MemoryRows, SaidMessage } from "../core/memory.ts";
+import type { MemoryRows, SaidMessage } from "../core/memory-rows.ts";
 import { textOf } from "../core/message.ts";
 import { MESSAGE_COLUMNS, toStoredMessage } from "./message-rows.ts";
 import type { Reader } from "./reader.ts";

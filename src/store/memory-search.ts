@@ -1,6 +1,6 @@
 /** How memories are found by their words. */
 import type { InValue } from "@libsql/client/web";
-import type { MemoryRows } from "../core/memory.ts";
+import type { MemoryRows } from "../core/memory-rows.ts";
 import { M_MEMORY_COLUMNS, MEMORY_COLUMNS, toMemory } from "./memory-rows.ts";
 import type { Reader } from "./reader.ts";
 import { toStorable } from "./text.ts";

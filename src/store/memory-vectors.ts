@@ -1,5 +1,5 @@
 /** Vectors of memories: which are missing, storing them, and the nearest ones, by comparing all of an owner's in parts. */
-import type { MemoryVectors } from "../core/memory.ts";
+import type { MemoryVectors } from "../core/memory-rows.ts";
 import { M_MEMORY_COLUMNS, toMemory } from "./memory-rows.ts";
 import type { Reader } from "./reader.ts";
 import { toStorable } from "./text.ts";

@@ -1,5 +1,6 @@
 /** The table of routes -> one OpenAPI 3.1 document. Its schemas are those that validate: nothing is said twice. */
-import * as z from "zod";
+import type * as z from "zod";
+import { HEADERS, INTRODUCTION, SECURITY, SECURITY_SCHEMES, TAGS } from "./document-texts.ts";
 import {
   COMMON_FAULTS,
   exampleFault,
@@ -8,89 +9,8 @@ import {
   MEANINGS,
   PASSED_ON,
 } from "./faults.ts";
-import type { Body, EventStream, Examples, Family, Operation, Reply, ReplyHeader } from "./operation.ts";
-
-type Json = Record<string, unknown>;
-
-const INTRODUCTION = `A self-hosted agent behind every SDK's base URL. Point any client built for the OpenAI or the Anthropic API at \`/v1\`, or speak to the agent at \`/api/chat\`, where runs survive their clients and tool calls wait for approval.
-
-Every response carries \`x-request-id\`. Lists take \`limit\` and \`cursor\` and return \`next_cursor\`.`;
-
-const TAGS: Record<string, string> = {
-  Chat: "Talk to the agent, and decide what it may do.",
-  Runs: "What the agent is doing or has done, whatever door it came through.",
-  Sessions: "Conversations that the server keeps.",
-  "Chat completions": "For clients of the OpenAI API.",
-  Messages: "For clients of the Anthropic API.",
-  "MCP servers": "Programs whose tools the agent has.",
-  MCP: "Dragoman as a tool of other programs.",
-  Agents: "Agents with a name, and what makes them different from the default one.",
-  Memory: "What the agent remembers of its user from conversation to conversation.",
-  Notes: "What is written down, with images.",
-  Automation: "What the agent does by itself, at its time.",
-  Speech: "Texts read aloud.",
-  Models: "What `model` may be.",
-  Files: "The workspace of the agent.",
-  Tools: "What the agent can do.",
-  Service: "Health, and this document.",
-};
-
-const HEADERS: Record<ReplyHeader, string> = {
-  "x-run-id": "The run that the request has started or gone on with.",
-  "x-session-id": "Its session.",
-  "x-upstream-model": "The model id that the provider was asked for.",
-  "x-estimated": "`1`: the count is an estimate.",
-  etag: "The version of what was sent, for `if-none-match`, `if-range` and `if-match`.",
-  "content-range": "Which bytes of how many.",
-  "idempotency-replayed": "`true`: the stored response of an earlier request with this `Idempotency-Key`.",
-};
-
-const SECURITY: Record<Family, readonly Record<string, readonly string[]>[]> = {
-  public: [],
-  api: [{ accessToken: [] }, {}],
-  mcp: [{ accessToken: [] }, { accessToken: [], providerKeyHeader: [] }, { providerKeyHeader: [] }, {}],
-  chat: [{ providerKey: [] }, { providerKey: [], accessTokenHeader: [] }, {}],
-  messages: [
-    { apiKey: [] },
-    { providerKey: [] },
-    { apiKey: [], accessTokenHeader: [] },
-    { providerKey: [], accessTokenHeader: [] },
-    {},
-  ],
-};
-
-const SECURITY_SCHEMES = {
-  accessToken: {
-    type: "http",
-    scheme: "bearer",
-    description:
-      "On `/api` and `/mcp`: one of ACCESS_TOKENS, or with AUTH=key your provider key. A service on loopback without tokens wants neither.",
-  },
-  providerKey: {
-    type: "http",
-    scheme: "bearer",
-    description:
-      "On `/v1`: your provider key. Its prefix says who answers: `sk-ant-` Anthropic, `gsk_` Groq, `sk-` OpenAI, anything else Gemini. Where there are access tokens: `<token>:<key>`, or the token alone to use the operator's key.",
-  },
-  apiKey: {
-    type: "apiKey",
-    in: "header",
-    name: "x-api-key",
-    description: "The same, as the Anthropic SDK sends it.",
-  },
-  providerKeyHeader: {
-    type: "apiKey",
-    in: "header",
-    name: "x-provider-key",
-    description: "On `/mcp`: your provider key. Without one the operator's is used, where there is one.",
-  },
-  accessTokenHeader: {
-    type: "apiKey",
-    in: "header",
-    name: "x-access-token",
-    description: "On `/v1`: one of ACCESS_TOKENS, beside the provider key.",
-  },
-};
+import type { Body, EventStream, Examples, Family, Operation, Reply } from "./operation.ts";
+import { type Json, Schemas } from "./schemas.ts";
 
 export function openapiDocument(routes: readonly Operation[]): Json {
   const schemas = new Schemas();
@@ -255,51 +175,4 @@ function fault(family: Family, status: FaultStatus, schemas: Schemas): Json {
   const type = schema === FAULT_SCHEMAS.api ? "application/problem+json" : "application/json";
   const content = { schema: schemas.use(schema), example: exampleFault(family, status) };
   return { description: MEANINGS[status], content: { [type]: content } };
-}
-
-/** Converts all schemas in one go, so that each named one becomes one component, wherever it is used. */
-class Schemas {
-  readonly #used: { schema: z.ZodType; place: Json }[] = [];
-
-  /** What stands for the schema in the document; it is filled in by {@link resolve}. */
-  use(schema: z.ZodType): Json {
-    const place: Json = {};
-    this.#used.push({ schema, place });
-    return place;
-  }
-
-  /** The components. */
-  resolve(): Json {
-    const each = z.object(Object.fromEntries(this.#used.map(({ schema }, index) => [index, schema])));
-    const { properties = {}, $defs = {} } = z.toJSONSchema(each, {
-      io: "input",
-      override: ({ jsonSchema }) => tidy(jsonSchema as Json),
-    });
-    for (const [index, { place }] of this.#used.entries()) Object.assign(place, referring(properties[index]));
-    return referring($defs) as Json;
-  }
-}
-
-/** Leaves out what says nothing to a reader: the limits of exact integers, and patterns that a format already names. */
-function tidy(schema: Json): void {
-  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
-  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
-  if (schema.format !== undefined) delete schema.pattern;
-  delete schema.id;
-  const { propertyNames } = schema;
-  if (JSON.stringify(propertyNames) === '{"type":"string"}') delete schema.propertyNames;
-}
-
-/** `#/$defs/Run` -> `#/components/schemas/Run`, everywhere inside. */
-function referring(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(referring);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [
-      key,
-      key === "$ref" && typeof inner === "string"
-        ? inner.replace("#/$defs/", "#/components/schemas/")
-        : referring(inner),
-    ]),
-  );
 }
