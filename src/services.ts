@@ -3,18 +3,15 @@ import { createSwarm } from "./agent/delegate.ts";
 import { createKeyVault } from "./agent/key-vault.ts";
 import { LiveRuns } from "./agent/live-runs.ts";
 import type { AgentServices } from "./agent/turn.ts";
-import { allJobs } from "./automation/all-jobs.ts";
 import { type AutomationService, createAutomation } from "./automation/service.ts";
 import type { Config } from "./config.ts";
-import type { Scheduler } from "./core/automation.ts";
 import type { MemoryVault } from "./core/memory.ts";
 import { Metrics } from "./core/metrics.ts";
 import type { ModelRegistry } from "./core/model.ts";
 import type { Images } from "./core/notes.ts";
 import type { Platform } from "./core/platform.ts";
-import type { Redaction } from "./core/redaction.ts";
 import type { Speaker, Speakers } from "./core/speech.ts";
-import type { Store, UsageLog } from "./core/store.ts";
+import type { Store } from "./core/store.ts";
 import type { Tool, Toolbox } from "./core/tool.ts";
 import { createImages } from "./knowledge/images.ts";
 import { createBucket } from "./knowledge/images-bucket.ts";
@@ -30,19 +27,11 @@ import { createConfiguredFetch } from "./providers/configured-fetch.ts";
 import { createEmbedder } from "./providers/embeddings.ts";
 import { createModelRegistry } from "./providers/registry.ts";
 import { createSpeakers } from "./providers/speech.ts";
+import { joined, memoryTools, noteTools, scheduleTools } from "./services/agent-tools.ts";
+import { counted, watched } from "./services/observed.ts";
 import { BackgroundCommands } from "./tools/background-commands.ts";
-import { createCancelSchedule } from "./tools/cancel-schedule.ts";
-import { createForget } from "./tools/forget.ts";
-import { createListSchedules } from "./tools/list-schedules.ts";
 import { compileGlob, compileText } from "./tools/pattern.ts";
-import { createReadNote } from "./tools/read-note.ts";
-import { createRecall } from "./tools/recall.ts";
 import { createTools } from "./tools/registry.ts";
-import { createRemember } from "./tools/remember.ts";
-import { createScheduleTask } from "./tools/schedule-task.ts";
-import { createSearchNotes } from "./tools/search-notes.ts";
-import { createWatch } from "./tools/watch.ts";
-import { createWriteNote } from "./tools/write-note.ts";
 
 export interface Services {
   config: Config;
@@ -157,16 +146,20 @@ export function createServices(
     defaultModel: (provider) => config.providers[provider].model,
     hold: (runId, controller) => runs.hold(runId, controller),
     retryEnd: (owner, runId, reason) => runs.retryEnd(owner, runId, reason),
-    // Loaded when the first result is checked.
-    jsonProblem: async (schema, value) =>
-      (await import("./mcp/output-schema.ts")).outputProblem(schema, value),
+    schemas: {
+      schemaProblem: async (schema) => (await jsonSchemas()).schemaProblem(schema),
+      isCheckable: async (schema) => (await jsonSchemas()).isCheckable(schema),
+      outputProblem: async (schema, value) => (await jsonSchemas()).outputProblem(schema, value),
+    },
   });
   metrics.gauge({ name: "dragoman_runs_active", help: "Runs under way here.", read: () => runs.active });
   const speech = speechOf(config, platform);
   const texts = () => speech.desk.active;
   metrics.gauge({ name: "dragoman_speech_active", help: "Texts being spoken here.", read: texts });
   const tick = async (): Promise<void> => {
-    await Promise.all([runs.recover(), mcp.tick(), memory.tick(), images.sweep(), automation.tick()]);
+    // What is taken over comes first: jobs see then who goes on with their runs.
+    const jobs = runs.recover().finally(() => automation.tick());
+    await Promise.all([jobs, mcp.tick(), memory.tick(), images.sweep()]);
   };
   const stop = lookAfter(tick, config, platform);
   return {
@@ -194,6 +187,9 @@ export function createServices(
   };
 }
 
+/** Loaded when a schema is first met. */
+const jsonSchemas = () => import("./mcp/output-schema.ts");
+
 function speechOf({ providers, speech, upstream }: Config, platform: Platform): SpeechServices {
   const { voice } = platform;
   const fetch = createConfiguredFetch(platform.upstream);
@@ -213,10 +209,6 @@ function imagesOf({ bucket }: Config, platform: Platform, store: Store): Images 
   return createImages({ rows: store.images, blobs: s3 ? [s3, chunks] : [chunks], now, log });
 }
 
-function noteTools({ notes }: Store, images: Images): Tool[] {
-  return [createSearchNotes(notes), createReadNote(notes, images), createWriteNote(notes)];
-}
-
 function memoryOf(
   config: Config,
   platform: Platform,
@@ -234,68 +226,8 @@ function memoryOf(
   return createMemoryService({ config: config.memory, platform, store, models, keys, embedder });
 }
 
-function scheduleTools(
-  { runs }: Store,
-  automation: () => Pick<AutomationService, "cron" | "watchdogs">,
-): Tool[] {
-  const all = () => allJobs(automation().cron, automation().watchdogs);
-  const scheduler: Scheduler = {
-    create: (...args) => automation().cron.create(...args),
-    list: (...args) => all().list(...args),
-    get: (...args) => all().get(...args),
-    delete: (...args) => all().delete(...args),
-  };
-  return [
-    createScheduleTask(scheduler, runs),
-    createWatch({ create: (...args) => automation().watchdogs.create(...args) }, runs),
-    createListSchedules(scheduler),
-    createCancelSchedule(scheduler),
-  ];
-}
-
-function memoryTools(vault: MemoryVault): Tool[] {
-  return [createRemember(vault), createRecall(vault), createForget(vault)];
-}
-
 function vaultOf(secret: string | undefined, purpose: string) {
   return secret === undefined ? undefined : createKeyVault(secret, purpose);
-}
-
-const joins = new WeakMap<readonly Tool[], readonly Tool[]>();
-
-/** Our own and those of servers; the same list as long as both are. */
-function joined(own: readonly Tool[], theirs: readonly Tool[]): readonly Tool[] {
-  if (theirs.length === 0) return own;
-  let all = joins.get(theirs);
-  if (!all) {
-    all = [...own, ...theirs];
-    joins.set(theirs, all);
-  }
-  return all;
-}
-
-/** Every key that is used passes here, wherever it comes from: headers, bodies, jobs, runs that go on. */
-function watched(registry: ModelRegistry, redaction: Redaction): ModelRegistry {
-  return {
-    choose(wish) {
-      if (wish.key !== undefined) redaction.hold(wish.key);
-      return registry.choose(wish);
-    },
-    adapter(credentials) {
-      redaction.hold(credentials.key);
-      return registry.adapter(credentials);
-    },
-  };
-}
-
-function counted(usage: UsageLog, metrics: Metrics): UsageLog {
-  return {
-    record(row) {
-      metrics.run(row);
-      usage.record(row);
-    },
-    flush: () => usage.flush(),
-  };
 }
 
 /** Ticks at once and again and again. On Workers nothing may run between requests. */

@@ -3,9 +3,11 @@ import { toArgs } from "../core/args.ts";
 import { type Message, textOf } from "../core/message.ts";
 import type { PolicyRule } from "../core/policy.ts";
 import type { CallRecord } from "../core/run.ts";
+import type { Store } from "../core/store.ts";
 import { AppError } from "../errors.ts";
 import { hashCode, parseDecision } from "./approval-code.ts";
 import { parseArgv } from "./command.ts";
+import { pendingOf, sessionOfRoot } from "./members.ts";
 import type { AgentServices } from "./turn.ts";
 import { cancelPaused } from "./turn-ending.ts";
 
@@ -39,12 +41,12 @@ export interface DecisionWish {
 export async function decideCalls(
   services: AgentServices,
   owner: string,
-  wish: DecisionWish,
+  asked: DecisionWish,
 ): Promise<Decision> {
   const { store, platform } = services;
   const now = platform.now();
-  await store.sessions.get(owner, wish.sessionId);
-  const pending = await store.runs.pending(owner, wish.sessionId, now);
+  await store.sessions.get(owner, asked.sessionId);
+  const { wish, pending } = await whereAsked(store, owner, asked, now);
   const calls = await selectCalls(services, owner, wish, pending);
   const decision = wish.approved ? "allowed" : "denied";
   const [first] = calls;
@@ -75,6 +77,22 @@ export async function decideCalls(
   if (wish.approved && wish.scope === "session")
     await store.sessions.grant(owner, wish.sessionId, calls.flatMap(grantFor));
   return { runId, calls: after, repeated: decided === 0 };
+}
+
+/** A member's calls are decided in the session of its swarm: who names the member's own means those. */
+async function whereAsked(
+  store: Store,
+  owner: string,
+  wish: DecisionWish,
+  now: Date,
+): Promise<{ wish: DecisionWish; pending: CallRecord[] }> {
+  const { runs } = store;
+  const pending = await runs.pending(owner, wish.sessionId, now);
+  const [run] =
+    pending.length > 0 ? [] : (await runs.list(owner, { sessionId: wish.sessionId, limit: 1 })).runs;
+  const sessionId = run?.root === undefined ? undefined : await sessionOfRoot(runs, owner, run.root);
+  if (!run || sessionId === undefined) return { wish, pending };
+  return { wish: { ...wish, sessionId }, pending: await pendingOf(store, run, now) };
 }
 
 /** The run that goes on when something is decided about a run's calls: of a member's, the one that it hangs from. */

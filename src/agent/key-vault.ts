@@ -3,6 +3,8 @@
 const IV_BYTES = 12;
 /** Sealed keys remembered, so that a caller's key is encrypted once and not for every run. */
 const REMEMBERED = 256;
+/** What is longer is no key. Characters. */
+const LONGEST_REMEMBERED = 1_024;
 
 export interface KeyVault {
   /** Base64url of a random IV and the ciphertext. */
@@ -28,6 +30,7 @@ export function createKeyVault(secret: string, purpose = "provider keys"): KeyVa
         new TextEncoder().encode(key),
       );
       const sealed = toBase64Url(new Uint8Array([...iv, ...new Uint8Array(body)]));
+      if (key.length > LONGEST_REMEMBERED) return sealed;
       if (sealedOf.size >= REMEMBERED) sealedOf.delete(sealedOf.keys().next().value as string);
       sealedOf.set(key, sealed);
       return sealed;

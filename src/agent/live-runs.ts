@@ -7,11 +7,15 @@ import { AppError } from "../errors.ts";
 import { callsOfSwarm } from "./approvals.ts";
 import type { Frame, RunClose } from "./journal.ts";
 import type { AgentServices, Turn } from "./turn.ts";
-import { cancelPaused, endAbandoned } from "./turn-ending.ts";
+import { cancelBelow, cancelPaused, endAbandoned } from "./turn-ending.ts";
 import { type Continuation, continueTurn, RECOVERIES } from "./turns.ts";
 
 /** How often leases are extended and stops from elsewhere are noticed. Milliseconds. */
 const PULSE_MS = 500;
+/** Of several pulses within it one extends the leases of all. Milliseconds. */
+const PULSE_APART_MS = PULSE_MS / 2;
+/** A run whose own pulse has been silent for longer may have ended with its request. Milliseconds. */
+const SILENT_MS = 4 * PULSE_MS;
 /** How often a run of another process is looked at again. Milliseconds. */
 const LOOK_AGAIN_MS = 200;
 /** How long a stop waits for another process to obey. Milliseconds. */
@@ -47,6 +51,12 @@ interface Live extends LiveRun {
   close: RunClose | undefined;
 }
 
+interface Pulse {
+  timer: ReturnType<typeof setInterval>;
+  /** When it was felt last. */
+  at: number;
+}
+
 /** A run under our lease, read by somebody else: a `/v1` response. */
 interface Held {
   controller: AbortController;
@@ -59,7 +69,9 @@ export class LiveRuns {
   readonly #held = new Map<string, Held>();
   /** Runs of ours whose end could not be stored, and why. */
   readonly #unstored = new Map<string, { owner: string; reason: unknown }>();
-  #pulse: ReturnType<typeof setInterval> | undefined;
+  /** One for all; by run on workerd, where timers and runs end unnoticed with the request that they belong to. */
+  readonly #pulses = new Map<string, Pulse>();
+  #renewed = 0;
   #releasing = false;
 
   constructor(services: AgentServices) {
@@ -78,10 +90,10 @@ export class LiveRuns {
       end = resolve;
     });
     this.#held.set(runId, { controller, ended });
-    this.#beat();
+    this.#beat(runId);
     return () => {
       this.#held.delete(runId);
-      this.#beat();
+      this.#rest(runId);
       end();
     };
   }
@@ -102,10 +114,15 @@ export class LiveRuns {
       ...{ waiting: new Set(), over: false, close: undefined, begun, ended: Promise.resolve(undefined) },
     };
     this.#live.set(turn.runId, live);
-    this.#beat();
+    this.#beat(turn.runId);
     const ended = this.#pump(live, turn, begin);
     this.#services.platform.background(ended);
     return Object.assign(live, { ended });
+  }
+
+  /** A run that this process drives, for those who have not begun it. */
+  find(runId: string): LiveRun | undefined {
+    return this.#live.get(runId);
   }
 
   async #pump(live: Live, turn: Turn, begin: (close: RunClose | undefined) => void) {
@@ -122,7 +139,7 @@ export class LiveRuns {
       if (this.#live.get(live.runId) === live) this.#live.delete(live.runId);
       begin(live.close);
       wake(live);
-      this.#beat();
+      if (!this.#live.has(live.runId)) this.#rest(live.runId);
       // Somebody may have decided while the run was still at the calls decided before.
       if (live.close?.outcome === "paused" && !this.#releasing) await this.goOn(live.owner, live.runId);
     }
@@ -275,13 +292,11 @@ export class LiveRuns {
       ours.controller.abort();
       await ours.ended;
       // Those that run have ended with it; those that wait for a decision have not noticed.
-      for (const member of await runs.members(owner, runId))
-        if (member.status === "paused") await cancelPaused(this.#services, owner, member.id, "stopped");
-    } else if (record.status === "paused") {
-      await cancelPaused(this.#services, owner, runId, "stopped");
-      // Its lead waits for it, and goes on without it.
-      if (record.root !== undefined) await this.#resume(owner, record.root);
+      await cancelBelow(this.#services, owner, runId, "stopped");
     } else if (record.status === "running") await this.#stopElsewhere(owner, runId);
+    // It waits, or was faster. The lead of a member waits for it, and goes on without it.
+    const waited = await cancelPaused(this.#services, owner, runId, "stopped");
+    if (waited && record.root !== undefined) await this.#resume(owner, record.root);
     return (await runs.get(owner, runId)) ?? record;
   }
 
@@ -302,7 +317,7 @@ export class LiveRuns {
   /** Gives up all leases, so that others can go on at once with what is not finished here. */
   async release(): Promise<void> {
     this.#releasing = true;
-    this.#beat();
+    for (const key of this.#pulses.keys()) this.#stopPulse(key);
     if (this.size > 0) await this.#services.store.runs.renew(this.#services.holder, new Date(0));
   }
 
@@ -314,18 +329,42 @@ export class LiveRuns {
     return new Date(this.#services.platform.now().getTime() + this.#services.leaseMs);
   }
 
-  #beat(): void {
-    const needed = this.size > 0 && !this.#releasing;
-    if (needed && this.#pulse === undefined)
-      this.#pulse = setInterval(() => this.#services.platform.background(this.#renew()), PULSE_MS);
-    if (!needed && this.#pulse !== undefined) {
-      clearInterval(this.#pulse);
-      this.#pulse = undefined;
-    }
+  #beat(runId: string): void {
+    const key = this.#pulseOf(runId);
+    if (this.#releasing || this.#pulses.has(key)) return;
+    const beat = () => {
+      pulse.at = performance.now();
+      if (pulse.at - this.#renewed >= PULSE_APART_MS) this.#services.platform.background(this.#renew());
+    };
+    const pulse: Pulse = { timer: setInterval(beat, PULSE_MS), at: performance.now() };
+    this.#pulses.set(key, pulse);
+  }
+
+  #rest(runId: string): void {
+    const key = this.#pulseOf(runId);
+    if (key === runId || this.size === 0) this.#stopPulse(key);
+  }
+
+  #stopPulse(key: string): void {
+    clearInterval(this.#pulses.get(key)?.timer);
+    this.#pulses.delete(key);
+  }
+
+  #pulseOf(runId: string): string {
+    return this.#services.platform.runtime === "workerd" ? runId : "";
+  }
+
+  /** Those whose leases are extended; undefined: all that are ours. */
+  #alive(): string[] | undefined {
+    if (this.#services.platform.runtime !== "workerd") return undefined;
+    const since = performance.now() - SILENT_MS;
+    return [...this.#pulses].flatMap(([runId, { at }]) => (at >= since ? [runId] : []));
   }
 
   async #renew(): Promise<void> {
-    for (const runId of await this.#services.store.runs.renew(this.#services.holder, this.#lease()))
+    this.#renewed = performance.now();
+    const { store, holder } = this.#services;
+    for (const runId of await store.runs.renew(holder, this.#lease(), this.#alive()))
       (this.#live.get(runId) ?? this.#held.get(runId))?.controller.abort();
   }
 }

@@ -9,11 +9,13 @@ import { type Message, textOf, type Usage } from "../core/message.ts";
 import type { ModelAdapter } from "../core/model.ts";
 import type { PolicyRule } from "../core/policy.ts";
 import type { RunRecord } from "../core/run.ts";
-import type { MemberName, Spending, SwarmSpec, Task } from "../core/swarm.ts";
+import type { MemberName, SwarmSpec, Task } from "../core/swarm.ts";
 import type { ToolContext } from "../core/tool.ts";
 import { AppError } from "../errors.ts";
-import type { RunInput } from "./run.ts";
+import { pause } from "./pause.ts";
+import type { RunInput } from "./run-input.ts";
 import type { ToolSelection } from "./select-tools.ts";
+import type { SwarmShare } from "./swarm-share.ts";
 import type { AgentServices, Ask, Turn } from "./turn.ts";
 import { endAbandoned } from "./turn-ending.ts";
 import { continueTurn, RECOVERIES, startTurn } from "./turns.ts";
@@ -36,11 +38,13 @@ export interface Lead {
   /** Names of its own tools. */
   tools: string[];
   rules: PolicyRule[];
+  /** Those of the agents above it. */
+  above: PolicyRule[][];
   swarm: SwarmSpec;
   asking: RunInput["asking"];
   unattended: Ask["unattended"];
   maxSteps: number | undefined;
-  spending: Spending;
+  share: SwarmShare;
 }
 
 export interface Member {
@@ -56,6 +60,7 @@ export interface Member {
   swarm: SwarmSpec | undefined;
   selection: ToolSelection;
   rules: PolicyRule[];
+  above: PolicyRule[][];
 }
 
 export interface Ended {
@@ -73,13 +78,13 @@ export interface MemberBench {
   services: AgentServices;
   lead: Lead;
   context: Pick<ToolContext, "callId" | "signal"> & { show(event: AgentEvent): Promise<void> };
-  /** The lead has read content from outside. */
-  outside: boolean;
+  /** What a member is told in its turn may come from outside. */
+  outside(turn: number): boolean;
   hold(runId: string, controller: AbortController): () => void;
   /** The end of a run could not be stored. */
   retryEnd(owner: string, runId: string, reason: unknown): void;
-  /** Of the turns that have ended. */
-  spent(usage: Usage): void;
+  /** Of a turn that has ended; said again when it is asked for again. */
+  spent(runId: string, usage: Usage): void;
   /** A member has read content from outside. */
   foundOutside(): void;
 }
@@ -94,15 +99,12 @@ export async function memberTurn(
   const { services, lead, context } = bench;
   const { runs } = services.store;
   const runId = await turnId(bench, member, turn);
-  let known = false;
   for (;;) {
-    if (context.signal.aborted) return { status: "stopped", text: "The run was stopped." };
     const record = await runs.get(lead.owner, runId);
-    // What it has used before this process was at it.
-    if (record && !known) lead.spending.tokens += record.usage.input + record.usage.output;
-    known = true;
+    lead.share.join(runId, record?.usage);
     if (record && record.status !== "running" && record.status !== "paused")
       return endOf(bench, member, turn, record);
+    if (context.signal.aborted) return { status: "stopped", text: "The run was stopped." };
     const controller = new AbortController();
     const stop = () => controller.abort();
     context.signal.addEventListener("abort", stop, { once: true });
@@ -112,7 +114,7 @@ export async function memberTurn(
         ? await goOn(bench, record, controller)
         : await begin(bench, member, turn, prompt, controller);
       if (!begun) {
-        await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+        await pause(LOOK_AGAIN_MS, context.signal);
         continue;
       }
       const outcome = await follow(bench, member, begun);
@@ -130,8 +132,8 @@ async function begin(
   prompt: string,
   controller: AbortController,
 ): Promise<Turn> {
-  const { services, lead, outside } = bench;
-  const { model, name, agent } = member;
+  const { services, lead } = bench;
+  const { model, name, agent, above } = member;
   const runId = await turnId(bench, member, turn);
   const first = turn === 0 ? null : await services.store.runs.get(lead.owner, name.runId);
   let release = () => {};
@@ -160,9 +162,12 @@ async function begin(
     asking: lead.asking,
     maxSteps: lead.maxSteps,
     unattended: lead.unattended,
-    member: { root: lead.root, lead: lead.runId, name: name.name, outside },
+    member: {
+      ...{ root: lead.root, lead: lead.runId, name: name.name, outside: bench.outside(turn) },
+      ...(above.length > 0 ? { above } : {}),
+    },
     swarm: member.swarm,
-    spending: lead.spending,
+    share: lead.share,
   };
   try {
     return await startTurn(services, ask, controller.signal, watch);
@@ -195,7 +200,7 @@ async function goOn(
         `The run was interrupted ${record.recoveries} times and is not tried again.`,
       );
     const after = status === "paused" ? "decided" : "interrupted";
-    const continuation = { after, asking: lead.asking, spending: lead.spending } as const;
+    const continuation = { after, asking: lead.asking, share: lead.share } as const;
     return await continueTurn(services, record, continuation, controller.signal, { onEnd: release });
   } catch (error) {
     release();
@@ -226,7 +231,7 @@ async function follow(bench: MemberBench, member: Member, turn: Turn): Promise<T
 async function endOf(bench: MemberBench, member: Member, turn: number, record: RunRecord): Promise<Ended> {
   const { sessions, runs } = bench.services.store;
   const { owner, sessionId } = record;
-  bench.spent(record.usage);
+  bench.spent(record.id, record.usage);
   const next = await runs.get(owner, await turnId(bench, member, turn + 1));
   const before = next ? { before: next.historySeq } : {};
   const said = (await sessions.page(owner, sessionId, { ...before, limit: SEEN_MESSAGES })).map(
@@ -237,6 +242,7 @@ async function endOf(bench: MemberBench, member: Member, turn: number, record: R
   if (record.status === "completed") {
     const last = said[0];
     const text = last?.role === "assistant" ? textOf(last) : "";
+    if (text.trim() === "") return { status: "failed", text: "It ended without saying anything." };
     return { status: "completed", text, ...(record.stop === "length" ? { cut: true } : {}) };
   }
   const status = record.status === "stopped" ? "stopped" : "failed";
@@ -251,7 +257,11 @@ function isOutside(message: Message): boolean {
 }
 
 /** The run of a member's turn has always the same id: it is found again, and never made twice. */
-async function turnId({ lead, context }: MemberBench, { index }: Member, turn: number): Promise<string> {
+export async function turnId(
+  { lead, context }: MemberBench,
+  { index }: Pick<Member, "index">,
+  turn: number,
+): Promise<string> {
   return memberRunId(lead.runId, context.callId, index, turn);
 }
 

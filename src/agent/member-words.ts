@@ -1,4 +1,6 @@
 /** What members of a swarm are told between their turns, and how their results are read. Pure. */
+import { DEPTH_LIMIT, isTooDeep } from "../core/args.ts";
+import { outsideText } from "./outside.ts";
 
 /** For the agent that leads a debate. */
 export const JUDGE =
@@ -7,16 +9,18 @@ export const JUDGE =
 /** Characters of another member's answer that a debater is shown. */
 const ANSWER_LIMIT = 16_000;
 
-/** Another round of a debate. */
+/** Another round of a debate. `outside`: what they say may hold content from outside (E4). */
 export function rebuttal(
   index: number,
   names: readonly { name: string }[],
   answers: readonly { status: string; text?: string }[],
+  outside: boolean,
 ): string {
   const others = names.flatMap(({ name }, at) => {
     const answer = answers[at];
     if (at === index || answer?.status !== "completed") return [];
-    return [`## ${name}\n\n${(answer.text ?? "").slice(0, ANSWER_LIMIT).toWellFormed()}`];
+    const said = (answer.text ?? "").slice(0, ANSWER_LIMIT).toWellFormed();
+    return [`## ${name}\n\n${outside ? outsideText(name, said) : said}`];
   });
   if (others.length === 0)
     return "None of the others has an answer. Look at your own again, and give it once more, whole.";
@@ -37,7 +41,9 @@ export function readJson(text: string): { value: unknown } | { problem: string }
   const plain = text.trim();
   const inner = FENCED.exec(plain)?.[1] ?? plain;
   try {
-    return { value: JSON.parse(inner) };
+    const value: unknown = JSON.parse(inner);
+    if (isTooDeep(value)) return { problem: `it is nested deeper than ${DEPTH_LIMIT} levels.` };
+    return { value };
   } catch (error) {
     return { problem: `it is not valid JSON (${(error as Error).message}).` };
   }

@@ -1,5 +1,5 @@
 /** Which of an owner's agents a request means, by `agent_name` or by the word that it has for a model. */
-import type { Agents, NamedAgent } from "../core/agents.ts";
+import type { AgentBrief, Agents, NamedAgent } from "../core/agents.ts";
 import { AppError } from "../errors.ts";
 import { AGENT, agentOf } from "./target.ts";
 
@@ -40,6 +40,15 @@ export async function findAgent(
     `${param}: there is no agent '${name.slice(0, 100)}'. The agents are: ${(await namesOf(agents, owner)).join(", ")}.`,
     { param, upstreamCode },
   );
+}
+
+/** Those of the names that are agents of the owner's. */
+export async function briefs(
+  { store }: { store: { agents: Pick<Agents, "names"> } },
+  owner: string,
+  names: readonly string[],
+): Promise<AgentBrief[]> {
+  return (await store.agents.names(owner)).filter(({ name }) => names.includes(name));
 }
 
 /** What an answer lists when it names the agents. */

@@ -27,6 +27,8 @@ export interface ToolBatch {
 
 /** Characters of output that wait for a slow reader; older ones are dropped, the result has them. */
 const PROGRESS_BACKLOG = 64 * 1024;
+/** Made once: an abort without a reason makes one each time, with a stack. */
+const OVER = new DOMException("The calls are over.", "AbortError");
 
 /** Calls that may run side by side, in the order in which the groups run. */
 export function groupCalls(calls: CallRecord[]): CallRecord[][] {
@@ -129,7 +131,7 @@ async function* runGroup(
     }
   } finally {
     signal.removeEventListener("abort", stop);
-    controller.abort();
+    controller.abort(OVER);
     left = true;
     for (const event of waiting) if (event.type === "shown") event.taken();
   }

@@ -3,6 +3,7 @@ import type { Message } from "../core/message.ts";
 import type { CallRecord, RunRecord } from "../core/run.ts";
 import { toFault } from "../errors.ts";
 import { notRun, REFUSALS } from "./judge.ts";
+import { membersBelow } from "./members.ts";
 import type { AgentServices } from "./turn.ts";
 
 /**
@@ -27,9 +28,23 @@ export async function cancelPaused(
 ): Promise<boolean> {
   const ended = await cancelOne(services, owner, runId, reason);
   // The calls that it waited for may be those of members, which wait with it.
-  for (const { id, status } of ended ? await services.store.runs.members(owner, runId) : [])
-    if (status === "paused") await cancelOne(services, owner, id, reason);
+  if (ended) await cancelBelow(services, owner, runId, reason);
   return ended;
+}
+
+/** Ends the members of a run that wait for a decision; of a run that was stopped also what the others have left behind. */
+export async function cancelBelow(
+  services: AgentServices,
+  owner: string,
+  runId: string,
+  reason: keyof typeof ENDINGS,
+): Promise<void> {
+  const { runs } = services.store;
+  const record = await runs.get(owner, runId);
+  for (const { id, status } of record ? await membersBelow(runs, owner, record) : []) {
+    if (reason === "stopped") services.onStop?.(owner, id);
+    if (status === "paused") await cancelOne(services, owner, id, reason);
+  }
 }
 
 function cancelOne(

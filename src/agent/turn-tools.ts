@@ -8,6 +8,7 @@ import type { Lead } from "./member-run.ts";
 import type { Policy } from "./policy.ts";
 import { agentPrompt } from "./prompt.ts";
 import { DELEGATE, selectTools } from "./select-tools.ts";
+import type { SwarmShare } from "./swarm-share.ts";
 import type { AgentServices, Ask } from "./turn.ts";
 
 /** The request with the agent's prompt, and the tools that join it. */
@@ -69,9 +70,10 @@ export function addDelegate(
   services: AgentServices,
   tools: Map<string, Tool>,
   swarm: SwarmSpec | undefined,
-  lead: Omit<Lead, "swarm" | "tools">,
+  share: SwarmShare | undefined,
+  lead: Omit<Lead, "swarm" | "share" | "tools">,
 ): void {
-  if (!swarm || !services.swarm) return;
-  const tool = services.swarm.tool({ ...lead, swarm, tools: [...tools.keys()] });
+  if (!swarm || !share || !services.swarm) return;
+  const tool = services.swarm.tool({ ...lead, swarm, share, tools: [...tools.keys()] });
   tools.set(tool.name, tool);
 }

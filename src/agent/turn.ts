@@ -1,20 +1,21 @@
 /** What turns are made of and handed to: the services they use, what is asked of them, what they give back. */
 import type { NamedAgent } from "../core/agents.ts";
-import type { Unattended } from "../core/automation.ts";
+import type { Unattended } from "../core/jobs.ts";
 import type { Recall } from "../core/memory.ts";
 import type { ModelAdapter, ModelRegistry, ModelRequest } from "../core/model.ts";
 import type { Platform } from "../core/platform.ts";
 import type { PolicyFile, PolicyRule } from "../core/policy.ts";
 import type { Frames } from "../core/run.ts";
 import type { Store } from "../core/store.ts";
-import type { MemberSpec, Spending, SwarmSpec } from "../core/swarm.ts";
+import type { MemberSpec, SwarmSpec } from "../core/swarm.ts";
 import type { Toolbox } from "../core/tool.ts";
 import type { Swarm } from "./delegate.ts";
 import type { FrameEncoder, Passed } from "./journal.ts";
 import type { KeyVault } from "./key-vault.ts";
 import type { RunLimits } from "./limits.ts";
-import type { RunInput } from "./run.ts";
+import type { RunInput } from "./run-input.ts";
 import type { ToolSelection } from "./select-tools.ts";
+import type { SwarmShare } from "./swarm-share.ts";
 import type { Target } from "./target.ts";
 import type { ModelWindow } from "./windows.ts";
 
@@ -90,8 +91,8 @@ export interface Ask {
   swarm?: (Omit<SwarmSpec, "allowed"> & Partial<Pick<SwarmSpec, "allowed">>) | undefined;
   /** It was delegated. */
   member?: MemberSpec | undefined;
-  /** What the swarm that it belongs to has used. */
-  spending?: Spending | undefined;
+  /** Of the swarm that it belongs to. */
+  share?: SwarmShare | undefined;
   /** As the door decoded it. `model` is replaced by the target's. */
   request: ModelRequest;
   selection: ToolSelection;

@@ -105,7 +105,9 @@ export const agentFields = {
   policy: z
     .array(PolicyRule)
     .max(LIST_LIMIT)
-    .describe("Rules for its calls. They make the operator's policy stricter, and never looser."),
+    .describe(
+      "Rules for its calls, and for those of the agents below it in a swarm. They make the policy above them stricter, and never looser.",
+    ),
   sub_agents: z
     .array(agentName)
     .max(LIST_LIMIT)

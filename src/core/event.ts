@@ -92,8 +92,11 @@ export type AgentEvent =
   | { type: "tool-progress"; step: number; callId: string; delta: string }
   | { type: "tool-end"; step: number; callId: string; name: string; output: ResultPart[]; failed: boolean }
   | { type: "approval-needed"; step: number; calls: PendingCall[] }
-  /** A member of the swarm that a call has made starts or ends. It may be said again when the run goes on. */
-  | { type: "agent"; callId: string; member: MemberName; status: MemberStatus }
+  /**
+   * A member of the swarm that a call has made starts, ends, or waits for a decision on `calls`. It may be said again when
+   * the run goes on.
+   */
+  | { type: "agent"; callId: string; member: MemberName; status: MemberStatus; calls?: PendingCall[] }
   /** What a member does, between its start and its end; those of several members come in between each other. */
   | { type: "member"; callId: string; member: MemberName; event: AgentEvent }
   /** A summary stands in place of the oldest `messages` of the history from here on. Tokens of the history, as estimated. */

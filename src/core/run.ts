@@ -3,8 +3,8 @@
  * it does is in its calls; what its readers saw is in its frames.
  */
 import type { Fault } from "../errors.ts";
-import type { Unattended } from "./automation.ts";
 import type { RunOutcome } from "./event.ts";
+import type { Unattended } from "./jobs.ts";
 import type { Message, ProviderName, StopReason, ToolResultMessage, Usage } from "./message.ts";
 import type { ModelRequest } from "./model.ts";
 import type { PolicyRule } from "./policy.ts";
@@ -47,6 +47,7 @@ export interface RunRecord {
   /** Of a member of a swarm: the run that all of it hangs from. */
   root?: string | undefined;
   status: RunStatus;
+  /** Once it has ended, without what it was told and offered. */
   spec: RunSpec;
   /** The caller's provider key, encrypted for this server; null once the run has ended, or when it is the operator's. */
   sealedKey: string | null;
@@ -99,6 +100,9 @@ export interface CallRecord {
   decidedAt: Date | null;
   result: ToolResultMessage | null;
 }
+
+/** A call, and the member of a swarm that has made it; none for the agent that leads. */
+export type NamedCall = CallRecord & { agent?: string | undefined };
 
 /** A piece of a run's event stream as its readers get it: whole events, consecutive, in the native door's words. */
 export interface Frames {
@@ -166,8 +170,8 @@ export interface Runs {
   takeOver(runId: string, holder: string, now: Date, leaseUntil: Date): Promise<RunRecord | null>;
   /** Runs whose lease has run out, oldest first. Members of swarms are not among them: their leads see to them. */
   abandoned(now: Date, limit: number): Promise<string[]>;
-  /** Extends all leases of a holder. Returns those of its runs that somebody has asked to stop. */
-  renew(holder: string, leaseUntil: Date): Promise<string[]>;
+  /** Extends the leases of a holder, all or those of `only`. Returns those of its runs that somebody has asked to stop. */
+  renew(holder: string, leaseUntil: Date, only?: readonly string[]): Promise<string[]>;
   /** Marks a running run to be stopped by its holder. false when it is not running. */
   askToStop(owner: string, runId: string): Promise<boolean>;
   /** Ends a paused run: its pending calls become `cancelled`; every call without a result gets the one given, and all results of

@@ -1,6 +1,7 @@
 /** Swarms: what a run may delegate, to whom, and what is known of the runs that it delegates to. */
 import * as z from "zod";
 import type { AgentBrief } from "./agents.ts";
+import type { PolicyRule } from "./policy.ts";
 
 /** Tasks of one call. */
 export const TASKS_LIMIT = 20;
@@ -56,10 +57,12 @@ export interface MemberSpec {
   /** The run that all of the swarm hangs from, and the one that delegated. */
   root: string;
   lead: string;
-  /** What events and approvals call it: unique in one call. */
+  /** What events and approvals call it: unique in the swarm. */
   name: string;
   /** What the lead had read comes from outside, and so may what it says (E4). */
   outside: boolean;
+  /** The rules of the agents above it, each of which narrows what is below. */
+  above?: PolicyRule[][] | undefined;
 }
 
 /** A member as events name it. */
@@ -73,9 +76,5 @@ export interface MemberName {
   parent: string;
 }
 
-export type MemberStatus = "started" | "completed" | "failed" | "stopped";
-
-/** Tokens of all runs of a swarm together, while they run in this process. */
-export interface Spending {
-  tokens: number;
-}
+/** `waiting`: for somebody to decide on its calls, while others still work. */
+export type MemberStatus = "started" | "waiting" | "completed" | "failed" | "stopped";

@@ -130,26 +130,40 @@ const PACE_MS = 250;
 /** Characters of one message. */
 const TOLD_LIMIT = 300;
 
-/** What happens as single lines; text that flows is told now and then. */
+/** What happens as single lines, those of a swarm's members under their names; text that flows is told now and then. */
 function teller(progress: (message: string) => void): (event: ChatEvent) => void {
   let text = "";
+  let who: string | undefined;
   let last = Number.NEGATIVE_INFINITY;
+  const say = (message: string) => progress(who === undefined ? message : `${who}: ${message}`);
   const flush = () => {
-    if (text.trim() !== "") progress(text.length > TOLD_LIMIT ? `…${text.slice(-TOLD_LIMIT)}` : text);
+    if (text.trim() !== "") say(text.length > TOLD_LIMIT ? `…${text.slice(-TOLD_LIMIT)}` : text);
     text = "";
     last = performance.now();
   };
   const tell = (line: string) => {
     flush();
-    progress(line.length > TOLD_LIMIT ? `${line.slice(0, TOLD_LIMIT)}…` : line);
+    say(line.length > TOLD_LIMIT ? `${line.slice(0, TOLD_LIMIT)}…` : line);
   };
   return (event) => {
+    const agent = "agent" in event ? event.agent : undefined;
+    if (agent !== who) flush();
+    who = agent;
     if (event.type === "content" || event.type === "tool_progress") {
       text += event.content;
       if (performance.now() - last >= PACE_MS) flush();
     } else if (event.type === "tool_call")
       tell(`Calls ${event.name}: ${previewOf(event.name, JSON.stringify(event.args))}`);
     else if (event.type === "tool_result") tell(`${event.name} has ${event.is_error ? "failed" : "ended"}.`);
+    else if (event.type === "agent") tell(MEMBER_WORDS[event.status]);
     else if (event.type === "auth_required") tell("Waits for a decision.");
   };
 }
+
+const MEMBER_WORDS = {
+  started: "Begins.",
+  waiting: "Waits for a decision.",
+  completed: "Is ready.",
+  failed: "Has failed.",
+  stopped: "Was stopped.",
+} as const;

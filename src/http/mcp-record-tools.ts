@@ -1,5 +1,6 @@
 /** The tools of `/mcp` that look at what the service keeps: sessions, and calls that wait for a decision. */
 import * as z from "zod";
+import { namedCalls } from "../agent/members.ts";
 import { AGENT } from "../agent/target.ts";
 import type { ServedTool } from "../mcp/server.ts";
 import { pendingCall } from "../protocols/native-chat-events.ts";
@@ -100,9 +101,11 @@ export function recordTools({ store, platform }: Services): ServedTool<McpCaller
       const calls = await (id === undefined
         ? store.runs.waiting(owner, now, limit)
         : store.runs.pending(owner, id, now));
-      const approvals = calls
-        .slice(0, limit)
-        .map((call) => ({ session_id: call.sessionId, run_id: call.runId, ...encodePending(call) }));
+      const shown = await namedCalls(store.runs, owner, calls.slice(0, limit));
+      const approvals = shown.map((call) => ({
+        ...{ session_id: call.sessionId, run_id: call.runId },
+        ...encodePending(call),
+      }));
       return { structured: { approvals } };
     },
   };

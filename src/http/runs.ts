@@ -1,28 +1,18 @@
 /** `/api/runs`: what runs there are, what they show, and their stop. */
 import { type Context, Hono } from "hono";
+import { pendingOf } from "../agent/members.ts";
 import type { RunRecord } from "../core/run.ts";
 import { AppError } from "../errors.ts";
-import { encodeRun, type NamedCall } from "../protocols/native-chat-records.ts";
+import { encodeRun } from "../protocols/native-chat-records.ts";
 import type { Services } from "../services.ts";
 import type { AppEnv } from "./env.ts";
 import { streamRun } from "./run-stream.ts";
 import { pageOf, wholeNumber } from "./validate.ts";
 
 export function runRoutes(services: Services): Hono<AppEnv> {
-  const { store, runs } = services;
+  const { platform, store, runs } = services;
 
-  const view = async (owner: string, record: RunRecord) =>
-    encodeRun(record, record.status === "paused" ? await callsOf(owner, record.id) : []);
-
-  async function callsOf(owner: string, runId: string): Promise<NamedCall[]> {
-    const calls: NamedCall[] = await store.runs.calls(owner, runId);
-    for (const { id, status, spec } of await store.runs.members(owner, runId)) {
-      if (status !== "paused") continue;
-      const agent = spec.member?.name;
-      for (const call of await store.runs.calls(owner, id)) calls.push({ ...call, agent });
-    }
-    return calls;
-  }
+  const view = async (record: RunRecord) => encodeRun(record, await pendingOf(store, record, platform.now()));
 
   async function find(c: Context<AppEnv>): Promise<RunRecord> {
     const record = await store.runs.get(c.get("owner"), c.req.param("id") ?? "");
@@ -35,10 +25,10 @@ export function runRoutes(services: Services): Hono<AppEnv> {
       const owner = c.get("owner");
       const sessionId = c.req.query("session_id") || undefined;
       const { runs: records, next } = await store.runs.list(owner, { ...pageOf(c), sessionId });
-      const views = await Promise.all(records.map((record) => view(owner, record)));
+      const views = await Promise.all(records.map(view));
       return c.json({ runs: views, next_cursor: next });
     })
-    .get("/:id", async (c) => c.json(await view(c.get("owner"), await find(c))))
+    .get("/:id", async (c) => c.json(await view(await find(c))))
     .get("/:id/events", async (c) => {
       const after = afterOf(c);
       const { id, status, lastEvent } = await find(c);
@@ -51,10 +41,7 @@ export function runRoutes(services: Services): Hono<AppEnv> {
         services,
       );
     })
-    .post("/:id/stop", async (c) => {
-      const owner = c.get("owner");
-      return c.json(await view(owner, await runs.stop(owner, c.req.param("id"))));
-    });
+    .post("/:id/stop", async (c) => c.json(await view(await runs.stop(c.get("owner"), c.req.param("id")))));
 }
 
 /** The header, which browsers send when they come back, wins over the address that they come back to. */

@@ -22,7 +22,14 @@ export const toolView = z
       .describe(
         "Whether that may differ from call to call, by its arguments or by what the agent has read before.",
       ),
-    available: z.boolean().describe("Whether this platform has what the tool needs."),
+    available: z
+      .boolean()
+      .describe("Whether this platform has what the tool needs, and the operator lets it be used."),
+    offered: z
+      .enum(["always", "swarm"])
+      .describe(
+        "When runs have it, where policy and their own lists let them: `swarm` only with `use_swarm`, and where an agent with `sub_agents` leads.",
+      ),
   })
   .meta({ id: "Tool" });
 
@@ -34,7 +41,9 @@ export function toolRoutes({ agent, platform, config }: Services): Hono<AppEnv> 
   return new Hono<AppEnv>().get("/", async (c) => {
     const owner = c.get("owner");
     const hasTerminal = platform.terminal?.(owner) !== undefined;
-    const tools = (await agent.tools.of(owner)).map((tool): z.output<typeof toolView> => {
+    const all = await agent.tools.of(owner);
+    const swarm = agent.swarm?.listed;
+    const tools = (swarm ? [...all, swarm] : all).map((tool): z.output<typeof toolView> => {
       const spec = toolSpec(tool);
       return {
         name: tool.name,
@@ -44,7 +53,9 @@ export function toolRoutes({ agent, platform, config }: Services): Hono<AppEnv> 
         risk: tool.risk,
         approval: policy.decide(tool, {}),
         varies: policy.varies(tool),
-        available: hasTerminal || !tool.needs.includes("terminal"),
+        available:
+          tool === swarm ? agent.swarm?.reaches(0) === true : hasTerminal || !tool.needs.includes("terminal"),
+        offered: tool === swarm ? "swarm" : "always",
       };
     });
     return c.json({ tools });

@@ -1,6 +1,5 @@
 /** Who answers a request: which of the owner's agents, on which provider and model, with whose key, and what it may delegate. */
-import { briefs } from "../agent/delegate.ts";
-import { type AgentWords, findAgent } from "../agent/named-agents.ts";
+import { type AgentWords, briefs, findAgent } from "../agent/named-agents.ts";
 import { resolveTarget, type Target } from "../agent/target.ts";
 import type { Ask } from "../agent/turn.ts";
 import type { NamedAgent } from "../core/agents.ts";
@@ -41,7 +40,7 @@ export async function whoAnswers(
 
 /** `wish`: the request asks for a swarm. An agent that has agents below it leads one in any case. */
 export async function swarmFor(
-  { agent: services, store }: Services,
+  { store }: Pick<Services, "store">,
   owner: string,
   agent: NamedAgent | null,
   wish?: { rounds?: number | undefined },
@@ -49,6 +48,6 @@ export async function swarmFor(
   const subAgents = agent?.subAgents ?? [];
   if (!wish && subAgents.length === 0) return undefined;
   // The default agent knows all others, one with a name its own.
-  const agents = agent ? await briefs(services, owner, subAgents) : await store.agents.names(owner);
+  const agents = agent ? await briefs({ store }, owner, subAgents) : await store.agents.names(owner);
   return { depth: 0, agents, rounds: wish?.rounds };
 }

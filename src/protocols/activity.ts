@@ -33,6 +33,7 @@ export function activityOf(event: AgentEvent): Record<string, unknown> | null {
         task: event.member.task,
         status: event.status,
         parent: event.member.parent,
+        ...(event.calls ? { calls: event.calls } : {}),
       };
     case "member": {
       const theirs = activityOf(event.event);

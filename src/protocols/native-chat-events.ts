@@ -131,10 +131,15 @@ const agentEvent = z
     agent: z.string().describe("The member's name; `lead/name` for a member of a member."),
     run_id: z.string().describe("The member's own run."),
     task: z.string(),
-    status: z.enum(["started", "completed", "failed", "stopped"]),
+    status: z
+      .enum(["started", "waiting", "completed", "failed", "stopped"])
+      .describe(
+        "`waiting`: for a decision on `pending_calls`, which `POST /api/chat/approve` takes at once, while others still work. When all that is left waits, `auth_required` comes and the run is parked.",
+      ),
     parent: z.string().describe("The agent that leads it."),
+    pending_calls: z.array(pendingCall).optional().describe("With `waiting`: what it waits with."),
   })
-  .describe("A member of a swarm starts or ends.");
+  .describe("A member of a swarm starts, waits or ends.");
 const errorEvent = z
   .object({
     type: z.literal("error"),

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { RunOutcome } from "../core/event.ts";
 import { callsOf, type Message, textOf } from "../core/message.ts";
-import type { CallRecord, RunRecord } from "../core/run.ts";
+import type { NamedCall, RunRecord } from "../core/run.ts";
 import type { Session, StoredMessage } from "../core/store.ts";
 import { shownArgs } from "./native-chat-args.ts";
 import {
@@ -134,9 +134,6 @@ export type ChatReply = z.infer<typeof chatReply>;
 export type RunView = z.infer<typeof runView>;
 export type SessionView = z.infer<typeof sessionView>;
 export type MessageView = z.infer<typeof messageView>;
-
-/** A call, and the member of a swarm that has made it. */
-export type NamedCall = CallRecord & { agent?: string | undefined };
 
 /** `calls`: those of the run and of its members; only the pending ones are shown. */
 export function encodeRun(run: RunRecord, calls: readonly NamedCall[]): RunView {

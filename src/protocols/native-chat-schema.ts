@@ -82,7 +82,9 @@ export const chatRequest = z
       .int()
       .min(1)
       .nullish()
-      .describe("The most model calls that the run may make; at most the operator's limit, its default."),
+      .describe(
+        "The most model calls that the run may make, and each member of its swarm; at most the operator's limit, its default.",
+      ),
   })
   .meta({
     id: "ChatRequest",

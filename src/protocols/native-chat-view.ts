@@ -35,12 +35,14 @@ export interface ShownMembers {
   /** Ids of first runs that have started, and those that have ended. */
   started: Set<string>;
   ended: Set<string>;
+  /** Calls that a member has been said to wait with. */
+  asked: Set<string>;
   /** What each has said, by its name. */
   said: Map<string, string>;
 }
 
 export function noMembers(): ShownMembers {
-  return { started: new Set(), ended: new Set(), said: new Map() };
+  return { started: new Set(), ended: new Set(), asked: new Set(), said: new Map() };
 }
 
 /** What is shown of a member's run. Its approvals are the lead's to ask for, and its end has an event of its own. */
@@ -180,8 +182,15 @@ export class NativeView {
   }
 
   /** Once each, however often a run that goes on says it again. */
-  #agent({ member, status }: Extract<AgentEvent, { type: "agent" }>): ChatEvent | null {
+  #agent({ member, status, calls = [] }: Extract<AgentEvent, { type: "agent" }>): ChatEvent | null {
     const { runId, name, task, parent } = member;
+    if (status === "waiting") {
+      const asked = calls.filter(({ id }) => !this.#shown.asked.has(id));
+      for (const { id } of asked) this.#shown.asked.add(id);
+      if (asked.length === 0) return null;
+      const pending_calls = asked.map(pendingCallBody);
+      return { type: "agent", agent: name, run_id: runId, task, status, parent, pending_calls };
+    }
     const before = status === "started" ? this.#shown.started : this.#shown.ended;
     if (before.has(runId)) return null;
     before.add(runId);

@@ -86,7 +86,9 @@ function read(frames: readonly Frames[]): Earlier {
   const earlier: Earlier = { said: "", open: new Map(), settled: new Set(), members };
   for (const { text } of frames)
     for (const { event } of parseFrames(text)) {
-      if (event.type === "agent")
+      if (event.type === "agent" && event.status === "waiting")
+        for (const { id } of event.pending_calls ?? []) members.asked.add(id);
+      else if (event.type === "agent")
         (event.status === "started" ? members.started : members.ended).add(event.run_id);
       else if (event.type === "content" && event.agent !== undefined)
         members.said.set(event.agent, (members.said.get(event.agent) ?? "") + event.content);

@@ -37,6 +37,7 @@ const ORPHANS = `SELECT m.owner, m.id FROM runs AS m INDEXED BY runs_open_member
   WHERE m.root IS NOT NULL AND m.status IN ('running', 'paused') AND (m.lease_until IS NULL OR m.lease_until <= ?)
     AND r.status NOT IN ('running', 'paused') LIMIT ?`;
 const RENEW = "UPDATE runs SET lease_until = ? WHERE lease_holder = ? AND status = 'running'";
+const RENEW_SOME = `${RENEW} AND id IN (SELECT value FROM json_each(?))`;
 const TO_STOP = "SELECT id FROM runs WHERE lease_holder = ? AND status = 'running' AND stop_asked = 1";
 const ASK_TO_STOP = "UPDATE runs SET stop_asked = 1 WHERE id = ? AND owner = ? AND status = 'running'";
 const NEWEST_FIRST = "AND (created_at, id) < (?, ?) ORDER BY created_at DESC, id DESC LIMIT ?";
@@ -129,9 +130,10 @@ export function createRuns(
       return rows.map((row) => ({ owner: row.owner as string, runId: row.id as string }));
     },
 
-    async renew(holder, leaseUntil) {
+    async renew(holder, leaseUntil, only) {
+      const args = [leaseUntil.getTime(), holder];
       const results = await writer.batch([
-        { sql: RENEW, args: [leaseUntil.getTime(), holder] },
+        only ? { sql: RENEW_SOME, args: [...args, JSON.stringify(only)] } : { sql: RENEW, args },
         { sql: TO_STOP, args: [holder] },
       ]);
       return results[1]!.rows.map((row) => row.id as string);

@@ -42,12 +42,17 @@ function effects({ folder }: SharedDatabase): string[] {
   return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n").sort() : [];
 }
 
-async function begin(service: Service): Promise<{ runId: string; completed(count: number): Promise<void> }> {
+async function begin(service: Service): Promise<{
+  runId: string;
+  sessionId: string;
+  completed(count: number): Promise<void>;
+}> {
   const reader = await service.stream("/api/chat", { message: "go #lead", use_swarm: true });
   reader.over.catch(() => {});
   const ended = () => reader.events.filter((event) => event.type === "agent" && event.status === "completed");
   return {
     runId: reader.response.headers.get("x-run-id") ?? "",
+    sessionId: reader.response.headers.get("x-session-id") ?? "",
     completed: async (count) => void (await reader.event(() => ended().length >= count)),
   };
 }
@@ -112,6 +117,47 @@ for (const { name, available, create } of DATABASES)
         const asked = (tag: string) => upstream.asked.filter((each) => each.tag === tag).length;
         expect(MEMBERS.map(asked)).toEqual([2, 2, 2, 3, 3]);
         expect(effects(database)).toEqual(MEMBERS);
+      } finally {
+        await database.close();
+      }
+    });
+
+    test("calls of members wait through it: decided before or behind it, each runs once", async () => {
+      const database = await create();
+      await using upstream = await startUpstream();
+      try {
+        play(upstream, ["m3"]);
+        const env = { ...ENV, APPROVAL: "ask" };
+        const service = await Service.start(database, upstream, env);
+        const { runId, sessionId } = await begin(service);
+        const waiting = async (from: Service, count: number): Promise<Body[]> => {
+          for (;;) {
+            const { pending_calls: calls } = await from.get(`/api/runs/${runId}`);
+            if (calls.length === count) return calls;
+          }
+        };
+        const decide = (from: Service, agents: string[], calls: Body[]) =>
+          from.post("/api/chat/approve", {
+            ...{ session_id: sessionId, approved: true },
+            pending_calls: calls.filter(({ agent }) => agents.includes(agent)),
+          });
+        const calls = await waiting(service, 5);
+        // One of them goes on and is held: it is at work when the process dies.
+        decide(service, ["m3"], calls).catch(() => {});
+        await upstream.reached("m3", 2);
+        await service.kill();
+        expect(effects(database)).toEqual(["m3"]);
+        await database.expireLeases();
+        const next = await Service.start(database, upstream, env);
+        expect(await next.settled(runId)).toMatchObject({ status: "paused" });
+        const left = await waiting(next, 4);
+        expect(left.map(({ id }) => id).sort()).toEqual(
+          calls.flatMap(({ id, agent }) => (agent === "m3" ? [] : [id])).sort(),
+        );
+        await decide(next, ["m0", "m1", "m2", "m4"], left);
+        expect(await next.settled(runId)).toMatchObject({ status: "completed" });
+        expect(effects(database)).toEqual(MEMBERS);
+        await next.stop();
       } finally {
         await database.close();
       }

@@ -114,7 +114,8 @@ export const AGENT_ROUTES = [
     path: "/api/agents/{id}",
     tag: "Agents",
     summary: "Change an agent",
-    description: "Runs under way keep what they began with.",
+    description:
+      "Runs under way keep what they began with. Under a new name it is not found by the old one any more: change the `sub_agents` and the jobs that have it.",
     family: "api",
     params: agentId,
     body: { schema: agentChange, examples: { "Another model": { model: "gpt-5" } } },
@@ -132,7 +133,8 @@ export const AGENT_ROUTES = [
     path: "/api/agents/{id}",
     tag: "Agents",
     summary: "Delete an agent",
-    description: "Its sessions stay. Runs under way keep what they began with.",
+    description:
+      "Its sessions stay. Runs under way keep what they began with. Agents that have it among their `sub_agents` cannot delegate to it any more, and jobs that name it fail and say why.",
     family: "api",
     params: agentId,
     replies: {

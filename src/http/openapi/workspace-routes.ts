@@ -97,6 +97,7 @@ export const WORKSPACE_ROUTES = [
                   approval: "allow",
                   varies: false,
                   available: true,
+                  offered: "always",
                 },
               ],
             },
