@@ -142,6 +142,23 @@ export interface HtmlText {
  */
 export type ReadHtml = (html: string, from: { url: string; signal: AbortSignal }) => Promise<HtmlText>;
 
+/** What is told of a directory that is watched. */
+export interface DirectoryEvents {
+  /**
+   * Something below it may be different, or may have become so before it was seen. Comes as often as files change, so it
+   * has to be quick; what has changed, a walk finds out.
+   */
+  onChange(): void;
+  /** It is not watched any longer, or could not be; why, in words. Nothing follows. */
+  onEnd(reason: string): void;
+}
+
+/**
+ * Watches what {@link Workspace.walk} goes through, in an owner's workspace. The directory need not be there yet, and may
+ * go and come back. Never throws. What is returned ends it, and may be called twice.
+ */
+export type WatchDirectory = (owner: string, path: string, events: DirectoryEvents) => () => void;
+
 export type LogLevel = "debug" | "info" | "warning" | "error";
 /** Structured logging. `fields` must be plain data and must hold no secret. */
 export type Log = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void;
@@ -155,6 +172,8 @@ export interface Platform {
   files(owner: string): Workspace;
   /** The terminal over that workspace; absent when the operator turned it off. */
   terminal?(owner: string): Terminal;
+  /** Says when files change; absent where nobody does, as for virtual ones. A hint: some changes are never told. */
+  readonly watch?: WatchDirectory | undefined;
   /** The way out for addresses that the service did not choose itself. */
   readonly fetch: GuardedFetch;
   /** The way to providers, whose addresses are the operator's own; the runtime's `fetch` where absent. */

@@ -29,6 +29,7 @@ import { createReadPdf } from "./local-pdf.ts";
 import { createPeers, type Peers } from "./local-peers.ts";
 import { createLocalTerminal, type Sandbox } from "./local-terminal.ts";
 import { createLocalVoice } from "./local-voice.ts";
+import { createLocalWatch } from "./local-watch.ts";
 import { createLocalWorkspace } from "./local-workspace.ts";
 import { createLog } from "./log.ts";
 import type { LocalStoreHost, Service, StoreHost } from "./service.ts";
@@ -127,7 +128,7 @@ function lateUpstream(): UpstreamFetch {
   };
 }
 
-type AgentHome = Pick<Platform, "files" | "terminal">;
+type AgentHome = Pick<Platform, "files" | "terminal" | "watch">;
 
 async function hostHome(config: Config, dataDir: string, mark: CommandMark): Promise<AgentHome> {
   const root = makeFolder("WORKSPACE", config.workspace);
@@ -137,10 +138,11 @@ async function hostHome(config: Config, dataDir: string, mark: CommandMark): Pro
       `DATA_DIR (${dataDir}) lies inside WORKSPACE (${root}), where the agent could change its own database. Move one of them.`,
     );
   const files = createLocalWorkspace(root);
-  if (config.terminal === "off") return { files: () => files };
+  const watch = createLocalWatch(root);
+  if (config.terminal === "off") return { files: () => files, watch };
   const sandbox = config.terminal === "sandbox" ? await sandboxOf(config, root, dataDir) : undefined;
   const terminal = createLocalTerminal(root, sandbox ? { mark, sandbox } : { mark });
-  return { files: () => files, terminal: () => terminal };
+  return { files: () => files, terminal: () => terminal, watch };
 }
 
 /** Programs start in the workspace, where there is one on this machine. */
