@@ -5,7 +5,7 @@ import { agentRoutes } from "./http/agents.ts";
 import { automationRoutes } from "./http/automation.ts";
 import { chatRoutes } from "./http/chat.ts";
 import { countTokens } from "./http/count-tokens.ts";
-import { cronRoutes } from "./http/cron.ts";
+import { cronRoutes, runAsked } from "./http/cron.ts";
 import { docsRoutes } from "./http/docs.ts";
 import type { AppEnv } from "./http/env.ts";
 import { fileRoutes } from "./http/files.ts";
@@ -59,12 +59,15 @@ export function createApp(services: Services): Hono<AppEnv> {
   app.use("/api/memory", once);
   app.route("/api/memory", memoryRoutes(services));
   app.use("/api/notes", once);
-  app.use("/api/notes/upload", idempotency(services, uploadAsked(services)));
+  app.use("/api/notes/upload", idempotency(services, { asked: uploadAsked(services) }));
   app.route("/api/notes", noteRoutes(services));
   app.use("/api/agents", once);
   app.route("/api/agents", agentRoutes(services));
   app.route("/api/tools", toolRoutes(services));
-  for (const path of ["/api/cron", "/api/cron/:id/run", "/api/watchdog"]) app.use(path, once);
+  // Their answers show the secret of a new webhook.
+  const sealed = idempotency(services, { secret: true });
+  for (const path of ["/api/cron", "/api/watchdog"]) app.use(path, sealed);
+  app.use("/api/cron/:id/run", idempotency(services, { asked: runAsked(services) }));
   app.route("/api/cron", cronRoutes(services));
   app.route("/api/watchdog", watchdogRoutes(services));
   app.route("/api/automation", automationRoutes(services));

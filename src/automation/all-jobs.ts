@@ -1,5 +1,7 @@
 /** Cron jobs and watchdogs as one list: what an agent shows and cancels is either. */
-import type { Job, JobPage, Scheduler } from "../core/automation.ts";
+import type { JobPage } from "../core/automation.ts";
+import type { Job } from "../core/jobs.ts";
+import type { Scheduler } from "../core/scheduler.ts";
 import type { Watcher } from "../core/watch.ts";
 
 type Jobs = Pick<Scheduler, "list" | "get" | "delete">;

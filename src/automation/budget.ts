@@ -1,7 +1,9 @@
 /** What unattended runs may cost: before each, and as a limit of its own. Pure. There is always a limit. */
-import type { Job, JobBudget, Spent } from "../core/automation.ts";
+
 import { matchGlob } from "../core/glob.ts";
+import type { Job, JobBudget } from "../core/jobs.ts";
 import type { Usage } from "../core/message.ts";
+import type { Spent } from "../core/occurrences.ts";
 import { AppError } from "../errors.ts";
 
 /** The operator's limits: of one run, of all of an owner's in a day, of a job in its life. */

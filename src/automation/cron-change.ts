@@ -1,5 +1,6 @@
 /** What a change of a cron job makes of it, and what a job is known again by. Pure. */
-import type { CronChange, Job, JobChange, JobSpec, Schedule } from "../core/automation.ts";
+import type { Job, JobChange, JobSpec, Schedule } from "../core/jobs.ts";
+import type { CronChange } from "../core/scheduler.ts";
 import { AppError } from "../errors.ts";
 import { ranEnough } from "./plan-cron.ts";
 import { nextTime, nextTimes, parseSchedule, type ScheduleFields } from "./schedule.ts";
@@ -17,20 +18,22 @@ export function upcomingOf({ status, schedule, nextAt, maxRuns, runsMade }: Job,
 
 /** The schedule where the change says another, or the same in another zone; null where it says none. */
 export function rescheduled(job: Job, change: CronChange, now: Date): Schedule | null {
-  const { schedule, interval_minutes, run_at, cron_time, timezone } = change;
-  const zone = job.schedule?.kind === "cron" ? job.schedule.timezone : undefined;
+  const { schedule, interval_minutes, run_at, cron_time } = change;
+  const timezone = change.timezone === null ? "UTC" : change.timezone;
+  const { schedule: old } = job;
   const given: ScheduleFields = {
     schedule: schedule ?? undefined,
     interval_minutes: interval_minutes ?? undefined,
     run_at: run_at ?? undefined,
     cron_time: cron_time ?? undefined,
-    timezone: timezone ?? zone,
+    timezone: timezone ?? old?.timezone,
   };
   if (WAYS.some((way) => given[way] !== undefined)) return parseSchedule(given, now);
-  if (timezone === undefined || timezone === null) return null;
-  if (job.schedule?.kind !== "cron")
-    throw wrong("timezone", "this job has no times of day. Give schedule, cron_time or run_at with it.");
-  return parseSchedule({ schedule: job.schedule.expression, timezone }, now);
+  if (timezone === undefined || old === null) return null;
+  if (old.kind === "cron") return parseSchedule({ schedule: old.expression, timezone }, now);
+  if (old.kind === "once" && timezone !== old.timezone)
+    throw wrong("timezone", "this job runs once, at a fixed moment. Give run_at with it.");
+  return { ...old, timezone: parseSchedule({ interval_minutes: 1, timezone }, now).timezone };
 }
 
 /** What the change says of the job's other parts; null takes a field back to what it is without one. */
@@ -70,7 +73,7 @@ export function stateOf(
   if (status === "done" || (job.status === "active" && !mayGoOn)) return {};
   const enough = maxRuns !== null && job.runsMade >= maxRuns;
   if (enough && wish === undefined && !isRescheduled && job.status === "active")
-    return { status: "done", reason: ranEnough(maxRuns), nextAt: null, fingerprint: null };
+    return { status: "done", reason: ranEnough(maxRuns), nextAt: null };
   if (enough)
     throw new AppError(
       "conflict",
@@ -86,7 +89,7 @@ export function stateOf(
   return { status, reason: null, nextAt, failures: 0 };
 }
 
-/** Of all that makes a job what it is, but for keys and secrets. */
+/** Of all that makes a job what it is, but for keys and secrets. A job that is done has none: the same may be made again. */
 export async function fingerprintOf({ schedule, ...spec }: JobSpec): Promise<string> {
   const when = schedule?.kind === "interval" ? { ...schedule, anchor: null } : schedule;
   const fields = JOB_FIELDS.map((name) => spec[name]);

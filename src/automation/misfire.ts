@@ -2,8 +2,8 @@
  * What is to be done about times that have come (R4). Pure. A time is late when it is found later than the runner's own
  * pace explains: the service was down, the machine slept, the clock jumped.
  */
-import { MISFIRES, type Misfire } from "../core/automation.ts";
-import { nextTime, type Schedule, timesAfter } from "./schedule.ts";
+import { MISFIRES, type Misfire } from "../core/jobs.ts";
+import { nextTime, type Schedule, timesAfter, timesUpTo } from "./schedule.ts";
 
 export { MISFIRES, type Misfire };
 
@@ -13,8 +13,10 @@ export const PUNCTUAL_MS = 2 * 60_000;
 export const TOO_LATE_MS = 60 * 60_000;
 /** Never more late ones are made up for. */
 export const CATCH_UPS = 5;
-/** Times looked at one by one, which takes some 50 µs each. */
-const LOOKED_AT = 600;
+/** Times looked at one by one, oldest first and then newest first: each takes some 70 µs. */
+const OLDEST = 100;
+/** One a second in all that is punctual, and behind those what is made up for. */
+const NEWEST = PUNCTUAL_MS / 1_000 + CATCH_UPS + 5;
 
 export interface Verdict {
   /** To run now, oldest first. */
@@ -58,25 +60,19 @@ export function judgeDue(schedule: Schedule, due: Date, now: Date, misfire: Misf
   };
 }
 
-/** From `due` to `now`; of very many the oldest and the newest. */
+/** From `due` to `now`; of very many the oldest and the newest. `more`: there are some in between. */
 function timesUntil(schedule: Schedule, due: Date, now: Date): { times: Date[]; more: boolean } {
-  const times = [due];
+  const oldest = [due];
   for (const at of timesAfter(schedule, due)) {
-    if (at > now) return { times, more: false };
-    times.push(at);
-    if (times.length > LOOKED_AT) break;
+    if (at > now) return { times: oldest, more: false };
+    if (oldest.length === OLDEST) {
+      const last = oldest.at(-1) as Date;
+      const newest = timesUpTo(schedule, now, NEWEST).filter((time) => time > last);
+      return { times: [...oldest, ...newest], more: (newest[0] ?? at) > at };
+    }
+    oldest.push(at);
   }
-  const last = times.at(-1) as Date;
-  if (times.length <= LOOKED_AT) return { times, more: false };
-  const pace = (last.getTime() - due.getTime()) / LOOKED_AT;
-  const recent = new Date(
-    Math.max(last.getTime(), now.getTime() - Math.max(PUNCTUAL_MS, Math.min(TOO_LATE_MS, pace * LOOKED_AT))),
-  );
-  for (const at of timesAfter(schedule, recent)) {
-    if (at > now) break;
-    times.push(at);
-  }
-  return { times, more: recent > last };
+  return { times: oldest, more: false };
 }
 
 const SUPERSEDED = "A newer time of the same job had come before this one was looked at.";

@@ -1,6 +1,8 @@
 /** What has become of a job's run -> the end of its occurrence, and what is told of it. */
-import type { Job, NewDelivery, Occurrence, Outcome } from "../core/automation.ts";
+import { membersBelow } from "../agent/members.ts";
+import type { Job } from "../core/jobs.ts";
 import { textOf } from "../core/message.ts";
+import type { NewDelivery, Occurrence, Outcome } from "../core/occurrences.ts";
 import type { RunRecord } from "../core/run.ts";
 import type { Store } from "../core/store.ts";
 import type { AppError } from "../errors.ts";
@@ -22,11 +24,10 @@ export async function outcomeOf(
   prices: readonly ModelPrice[],
   at: Date,
 ): Promise<(Outcome & { reply: string }) | null> {
-  const { status, fault, owner, sessionId, usage } = record;
+  const { status, fault, sessionId, usage } = record;
   if (status === "running" || status === "paused") return null;
   const reply = await replyOf(sessions, record);
-  // Who was denied a call has been told so, and has said something after it.
-  const denied = record.steps > 1 ? await deniedIn(runs, owner, record.id) : [];
+  const denied = await deniedIn(runs, record);
   const spent = spentBy(usage, priceOf(prices, record.spec.request.model));
   const end = { sessionId, spent, denied, at, reply };
   if (status === "failed" || status === "stopped") {
@@ -39,7 +40,7 @@ export async function outcomeOf(
 
 /** An occurrence whose run never began. */
 export function withoutRun(
-  fate: "blocked" | "failed",
+  fate: "blocked" | "failed" | "skipped",
   reason: string,
   at: Date,
   counts: Outcome["counts"],
@@ -60,19 +61,23 @@ async function replyOf(sessions: Found["sessions"], { owner, sessionId, historyS
   return last ? textOf(last.message) : "";
 }
 
-async function deniedIn(runs: Found["runs"], owner: string, runId: string): Promise<string[]> {
-  const calls = await runs.calls(owner, runId);
-  return calls.filter(({ state }) => state === "denied").map(({ name }) => name);
+/** Of its swarm too. */
+async function deniedIn(runs: Found["runs"], record: RunRecord): Promise<string[]> {
+  const { owner, spec } = record;
+  const denied: string[] = [];
+  for (const { id } of [record, ...(spec.swarm ? await membersBelow(runs, owner, record) : [])])
+    for (const { name, state } of await runs.calls(owner, id)) if (state === "denied") denied.push(name);
+  return denied;
 }
 
-/** What a webhook is told; null where the job has none. */
+/** What a webhook is told; null where the job has none, or has left a time out by its own rules. */
 export function deliveryOf(
   job: Job,
   occurrence: Occurrence,
   { fate, reason, sessionId, spent, denied, at }: Outcome,
   reply: string,
 ): NewDelivery | null {
-  if (job.webhookUrl === null || job.sealedWebhookSecret === null) return null;
+  if (job.webhookUrl === null || job.sealedWebhookSecret === null || fate === "skipped") return null;
   const body = {
     type: `${job.kind === "cron" ? "job" : "watchdog"}.${fate}`,
     timestamp: at.toISOString(),

@@ -1,5 +1,7 @@
 /** A cron job whose time has come -> what is done about it. Pure. */
-import type { Job, NewOccurrence, Plan, Schedule } from "../core/automation.ts";
+import type { Plan } from "../core/automation.ts";
+import type { Job, Schedule } from "../core/jobs.ts";
+import type { NewOccurrence } from "../core/occurrences.ts";
 import { judgeDue, type Left } from "./misfire.ts";
 
 /** Runs of a job that wait for the one before, with `overlap: queue`. */

@@ -1,21 +1,17 @@
 /** Cron jobs as people and models make and change them: checked as a whole before anything is stored. */
-import type {
-  Automation,
-  CronChange,
-  CronFields,
-  Job,
-  JobSpec,
-  KeySource,
-  Occurrence,
-  OccurrencePage,
-  Scheduler,
-} from "../core/automation.ts";
+import { AGENT } from "../agent/target.ts";
+import type { Automation, OccurrencePage } from "../core/automation.ts";
+import type { Job, JobSpec } from "../core/jobs.ts";
+import type { Occurrence } from "../core/occurrences.ts";
+import type { CronChange, CronFields, JobSource, KeySource, Scheduler } from "../core/scheduler.ts";
 import { AppError } from "../errors.ts";
 import { type BudgetLimits, checkBudget } from "./budget.ts";
 import { fingerprintOf, nameOf, partsOf, rescheduled, stateOf, upcomingOf, wrong } from "./cron-change.ts";
+import { QUEUE_LIMIT } from "./plan-cron.ts";
 import { nextTime, parseSchedule } from "./schedule.ts";
 import { answererOf, keyOf, type RunHost } from "./start-run.ts";
 import { checkWebhookSecret, createWebhookSecret } from "./webhook.ts";
+import { checkWithin } from "./within.ts";
 
 export interface SchedulerParts extends RunHost {
   automation: Automation;
@@ -26,7 +22,11 @@ export interface SchedulerParts extends RunHost {
   wake(): void;
 }
 
-type Secrets = KeySource & { webhookSecret?: string | undefined };
+/** `key` null: the job goes back to the operator's. */
+interface ChangedSecrets {
+  key?: string | null | undefined;
+  webhookSecret?: string | undefined;
+}
 
 export class CronJobs implements Scheduler {
   readonly #parts: SchedulerParts;
@@ -35,7 +35,7 @@ export class CronJobs implements Scheduler {
     this.#parts = parts;
   }
 
-  async create(owner: string, fields: CronFields, source: Secrets) {
+  async create(owner: string, fields: CronFields, source: JobSource) {
     const now = this.#parts.agent.platform.now();
     const schedule = parseSchedule(fields, now);
     const webhook = await this.webhook(fields.webhook_url ?? null, source.webhookSecret);
@@ -44,7 +44,7 @@ export class CronJobs implements Scheduler {
       name: fields.name ?? nameOf(fields.command),
       command: fields.command,
       session: fields.session ?? "new",
-      agentName: fields.agent_name ?? null,
+      agentName: fields.agent_name === AGENT ? null : (fields.agent_name ?? null),
       provider: fields.provider ?? null,
       model: fields.model ?? null,
       sealedKey: await this.sealedKey(source),
@@ -61,7 +61,9 @@ export class CronJobs implements Scheduler {
     };
     checkBudget(spec.budget, this.#parts.limits);
     await this.checkSession(owner, spec.session);
-    await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
+    const key = source.key ?? (await keyOf(this.#parts, spec));
+    const { agent } = await answererOf(this.#parts, { ...spec, owner }, key);
+    if (source.within) await checkWithin(this.#parts.agent, { ...spec, owner }, agent, source.within);
     const fingerprint = await fingerprintOf(spec);
     const nextAt = nextTime(schedule, now);
     const { job, created } = await this.#parts.automation.jobs.create(owner, spec, { fingerprint, nextAt });
@@ -80,36 +82,37 @@ export class CronJobs implements Scheduler {
     return job;
   }
 
-  async update(owner: string, id: string, change: CronChange, source: Secrets) {
+  async update(owner: string, id: string, change: CronChange, { key, webhookSecret }: ChangedSecrets) {
     const { automation, agent } = this.#parts;
     const now = agent.platform.now();
     const job = await this.get(owner, id);
     const schedule = rescheduled(job, change, now);
     const parts = partsOf(change);
+    if (change.name === null) parts.name = nameOf(parts.command ?? job.command);
     let secret: string | null = null;
-    if (change.webhook_url !== undefined || source.webhookSecret !== undefined) {
+    if (change.webhook_url !== undefined || webhookSecret !== undefined) {
       const url = change.webhook_url === undefined ? job.webhookUrl : change.webhook_url;
-      // The same address keeps its secret.
-      if (url !== job.webhookUrl || source.webhookSecret !== undefined || job.sealedWebhookSecret === null) {
-        const webhook = await this.webhook(url, source.webhookSecret);
+      // The same address keeps its secret, as long as that can be read.
+      const kept = url === job.webhookUrl && (await this.#canSign(job));
+      if (webhookSecret !== undefined || !kept) {
+        const webhook = await this.webhook(url, webhookSecret);
         Object.assign(parts, webhook.columns);
-        secret = source.webhookSecret === undefined ? webhook.secret : null;
+        secret = webhook.secret;
       }
     }
-    if (source.key !== undefined) parts.sealedKey = await this.sealedKey(source);
+    if (key !== undefined) parts.sealedKey = await this.sealedKey({ key: key ?? undefined });
     if (schedule) parts.schedule = schedule;
     const spec: JobSpec = { ...job, ...parts };
     // What is as it was is not looked at: a job whose session or key is gone can still be paused or renamed.
     if (parts.budget) checkBudget(parts.budget, this.#parts.limits);
     if (parts.session !== undefined) await this.checkSession(owner, parts.session);
     const { agent_name, provider, model } = change;
-    if (source.key !== undefined || [agent_name, provider, model].some((each) => each !== undefined))
-      await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
-    const changed = await automation.jobs.update(owner, "cron", id, {
-      ...parts,
-      fingerprint: await fingerprintOf(spec),
-      ...stateOf(job, spec, { status: change.status, isRescheduled: schedule !== null, now }),
-    });
+    if (key !== undefined || [agent_name, provider, model].some((each) => each !== undefined))
+      await answererOf(this.#parts, { ...spec, owner }, key ?? (await keyOf(this.#parts, spec)));
+    const state = stateOf(job, spec, { status: change.status, isRescheduled: schedule !== null, now });
+    const isDone = (state.status ?? job.status) === "done";
+    const fingerprint = isDone ? null : await fingerprintOf(spec);
+    const changed = await automation.jobs.update(owner, "cron", id, { ...parts, fingerprint, ...state });
     if (!changed) throw noJob();
     this.#parts.wake();
     return { job: changed, webhookSecret: secret };
@@ -126,7 +129,9 @@ export class CronJobs implements Scheduler {
     if (occurrence) return occurrence;
     throw new AppError(
       "conflict",
-      "A run of this job is not over yet. Wait for its end, stop it with POST /api/runs/{id}/stop, or let runs wait for each other (overlap: queue).",
+      job.overlap === "queue"
+        ? `${QUEUE_LIMIT} runs of this job wait for the one before already. Wait for their end, or stop it with POST /api/runs/{id}/stop.`
+        : "A run of this job is not over yet. Wait for its end, stop it with POST /api/runs/{id}/stop, or let runs wait for each other (overlap: queue).",
     );
   }
 
@@ -140,6 +145,11 @@ export class CronJobs implements Scheduler {
     const job = await this.get(owner, id);
     const page = await this.#parts.automation.occurrences.list(owner, id, options);
     return { ...page, upcoming: upcomingOf(job, upcoming) };
+  }
+
+  async #canSign({ sealedWebhookSecret }: Job): Promise<boolean> {
+    if (sealedWebhookSecret === null) return false;
+    return (await this.#parts.agent.vault?.open(sealedWebhookSecret)) != null;
   }
 
   /** Of watchdogs too, as the two behind it. */
@@ -162,7 +172,7 @@ export class CronJobs implements Scheduler {
     }
     const { vault } = this.#parts.agent;
     if (!vault) throw wrong("webhook_url", "there is no secret to sign under. Set SECRET_KEY on the server.");
-    if (!URL.canParse(url) || !/^https?:\/\/[^@]+$/i.test(url))
+    if (!isPlainUrl(url))
       throw wrong("webhook_url", "it has to be an http or https URL without a user name or password.");
     const secret = wished ?? createWebhookSecret();
     return { columns: { webhookUrl: url, sealedWebhookSecret: await vault.seal(secret) }, secret };
@@ -180,6 +190,11 @@ export class CronJobs implements Scheduler {
       throw new AppError("not_found", "session: there is no session with this id.", { param: "session" });
     }
   }
+}
+
+function isPlainUrl(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
 }
 
 function noJob(): AppError {

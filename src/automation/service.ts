@@ -3,6 +3,7 @@ import { Pace } from "./pace.ts";
 import { CronJobs } from "./scheduler.ts";
 import { Engine, type EngineParts, type Ticked } from "./tick.ts";
 import type { Patterns } from "./watch-check.ts";
+import { DirectoryHints } from "./watch-hints.ts";
 import { Watchdogs } from "./watchdogs.ts";
 
 export interface AutomationService {
@@ -32,21 +33,26 @@ export function createAutomation(
     platform.runtime === "workerd"
       ? undefined
       : new Pace({
-          tick: () => engine.tick(),
+          tick: () => {
+            platform.background(hints.refresh());
+            return engine.tick();
+          },
           nextDue: () => automation.nextDue(),
           now: () => platform.now(),
           background: (work) => platform.background(work),
         });
-  pace?.wake();
   const wake = () => pace?.wake();
+  const hints = new DirectoryHints({ hints: automation.hints, platform, wake });
+  wake();
   const cron = new CronJobs({ ...parts, automation, wake, runNow: (job) => engine.runNow(job) });
-  const watchdogs: Watchdogs = new Watchdogs({ ...parts, automation, cron, wake });
+  const watchdogs: Watchdogs = new Watchdogs({ ...parts, automation, cron, hints, wake });
   return {
     ...{ cron, watchdogs, engine, wake },
     tick: () => engine.tick(),
     check: () => pace?.check(),
     close() {
       pace?.stop();
+      hints.close();
       engine.stop();
     },
   };

@@ -1,14 +1,14 @@
 /** A job's run: an ordinary native run that nobody watches. */
-import { briefs } from "../agent/delegate.ts";
 import type { LiveRun, LiveRuns } from "../agent/live-runs.ts";
-import { findAgent } from "../agent/named-agents.ts";
+import { briefs, findAgent } from "../agent/named-agents.ts";
 import { AGENT, resolveTarget, type Target } from "../agent/target.ts";
 import type { AgentServices, Ask } from "../agent/turn.ts";
 import { startTurn } from "../agent/turns.ts";
 import type { NamedAgent } from "../core/agents.ts";
-import type { Job, Occurrence, Unattended } from "../core/automation.ts";
+import type { Job, Unattended } from "../core/jobs.ts";
 import { type ProviderName, text } from "../core/message.ts";
 import type { Credentials } from "../core/model.ts";
+import type { Occurrence } from "../core/occurrences.ts";
 import { AppError } from "../errors.ts";
 
 /** The agent and its runs, and which model a word names for a provider. */

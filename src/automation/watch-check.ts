@@ -1,7 +1,7 @@
 /** One look of a watchdog at what it watches. */
 import { createPolicy } from "../agent/policy.ts";
 import type { AgentServices } from "../agent/turn.ts";
-import type { JobSpec } from "../core/automation.ts";
+import type { JobSpec } from "../core/jobs.ts";
 import type { Terminal } from "../core/platform.ts";
 import type { PolicyFile } from "../core/policy.ts";
 import type { Look, WatchTarget } from "../core/watch.ts";

@@ -1,5 +1,6 @@
 /** A watchdog's look -> what is done about it. Pure. */
-import type { Job, Plan, WatchSpec } from "../core/automation.ts";
+import type { Plan } from "../core/automation.ts";
+import type { Job, WatchSpec } from "../core/jobs.ts";
 import type { Look, Trial, WatchSituation } from "../core/watch.ts";
 import { QUEUE_LIMIT, ranEnough } from "./plan-cron.ts";
 

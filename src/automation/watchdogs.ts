@@ -1,25 +1,21 @@
 /** Watchdogs as people and models make and change them, and their looks when they are due. */
 import { outsideText } from "../agent/outside.ts";
 import { createRunId } from "../agent/turns.ts";
-import type {
-  Automation,
-  Job,
-  JobChange,
-  JobPage,
-  JobSpec,
-  KeySource,
-  WatchSpec,
-} from "../core/automation.ts";
+import type { Automation, JobPage } from "../core/automation.ts";
+import type { Job, JobChange, JobSpec, WatchSpec } from "../core/jobs.ts";
+import type { KeySource } from "../core/scheduler.ts";
 import type { Look, Trial, WatchChange, Watcher, WatchFields, WatchTarget } from "../core/watch.ts";
 import { AppError } from "../errors.ts";
 import { type BudgetLimits, checkBudget } from "./budget.ts";
 import { fingerprintOf, nameOf, partsOf } from "./cron-change.ts";
 import { ranEnough } from "./plan-cron.ts";
 import type { CronJobs } from "./scheduler.ts";
+import { nextLook } from "./spread.ts";
 import { answererOf, keyOf, type RunHost } from "./start-run.ts";
 import type { Planner } from "./tick.ts";
 import { checkTarget, lookAt, type Patterns } from "./watch-check.ts";
 import { digestOf } from "./watch-digest.ts";
+import type { DirectoryHints } from "./watch-hints.ts";
 import { memoryOf, planWatch, type WatchVerdict } from "./watch-plan.ts";
 
 /** Seconds. */
@@ -28,6 +24,10 @@ const INTERVAL = 60;
 const DIRECTORY_DEBOUNCE = 2;
 /** Of a check, within the time that a job stays with whoever has claimed it. Milliseconds. */
 const CHECK_MS = 10_000;
+/** Between the plan of a look and this one. Milliseconds. */
+const LATE_MS = 100;
+/** Characters of a target that stands for itself; a longer one is known by its digest, which takes its time. */
+const NAMED_LENGTH = 500;
 
 export interface WatchdogParts extends RunHost {
   automation: Automation;
@@ -35,6 +35,7 @@ export interface WatchdogParts extends RunHost {
   leaseMs: number;
   patterns: Patterns;
   cron: Pick<CronJobs, "sealedKey" | "webhook" | "checkSession">;
+  hints: Pick<DirectoryHints, "put" | "drop" | "looked">;
   wake(): void;
 }
 
@@ -49,11 +50,23 @@ export class Watchdogs implements Watcher {
 
   /** For the runner: never throws for what a look finds. */
   readonly plan: Planner = async (job, { open }) => {
+    const since = performance.now();
+    this.#watch(job);
     const verdict = await this.#look(job, open);
-    const { records } = verdict.plan;
+    if (verdict.plan.done !== null) this.#parts.hints.drop(job.id);
+    const found = verdict.trial.finding !== null;
+    this.#parts.hints.looked(job.id, { ms: performance.now() - since, found });
+    const { records, nextAt } = verdict.plan;
     for (const record of records)
       if (record.finding !== null) record.finding = outsideText("watchdog", record.finding);
-    return verdict.plan;
+    const { intervalMs, target } = job.watch as WatchSpec;
+    const now = this.#parts.agent.platform.now();
+    // What is looked at sooner, as to see whether it rests, is so for a reason. And few directories change unseen.
+    const isUsual =
+      target.directory === undefined &&
+      nextAt !== null &&
+      nextAt.getTime() - now.getTime() >= intervalMs - LATE_MS;
+    return isUsual ? { ...verdict.plan, nextAt: nextLook(job.id, now, intervalMs) } : verdict.plan;
   };
 
   async create(owner: string, fields: WatchFields, source: Secrets) {
@@ -84,7 +97,10 @@ export class Watchdogs implements Watcher {
     const fingerprint = await fingerprintOf(spec);
     const nextAt = agent.platform.now();
     const { job, created } = await automation.jobs.create(owner, spec, { fingerprint, nextAt });
-    if (created) this.#parts.wake();
+    if (created) {
+      this.#watch(job);
+      this.#parts.wake();
+    }
     return { job, created, webhookSecret: created ? webhook.secret : null };
   }
 
@@ -130,12 +146,14 @@ export class Watchdogs implements Watcher {
       ...stateOf(job, spec, status ?? undefined, watch !== null, agent.platform.now()),
     });
     if (!changed) throw noWatchdog();
+    this.#watch(changed);
     this.#parts.wake();
     return { job: changed, webhookSecret: secret };
   }
 
   async delete(owner: string, id: string): Promise<void> {
     if (!(await this.#parts.automation.jobs.delete(owner, "watchdog", id))) throw noWatchdog();
+    this.#parts.hints.drop(id);
   }
 
   async test(owner: string, id: string): Promise<Trial> {
@@ -149,16 +167,24 @@ export class Watchdogs implements Watcher {
     return this.#parts.automation.occurrences.list(owner, id, options);
   }
 
+  /** Natively too, as long as it is active. */
+  #watch({ id, owner, status, watch }: Pick<Job, "id" | "owner" | "status" | "watch">): void {
+    const { directory } = (watch as WatchSpec).target as WatchTarget;
+    if (directory === undefined || status !== "active") this.#parts.hints.drop(id);
+    else this.#parts.hints.put({ id, owner, directory });
+  }
+
   get #checks() {
     const { agent, patterns, leaseMs } = this.#parts;
-    return { agent, patterns, timeoutMs: Math.min(CHECK_MS, (leaseMs * 2) / 3) };
+    return { agent, patterns, timeoutMs: Math.min(CHECK_MS, Math.floor((leaseMs * 2) / 3)) };
   }
 
   async #look(job: Job, open: Parameters<Planner>[1]["open"]): Promise<WatchVerdict> {
     const { platform } = this.#parts.agent;
     const watch = job.watch as WatchSpec;
     const target: WatchTarget = watch.target;
-    const of = await digestOf(JSON.stringify(watch.target));
+    const named = JSON.stringify(watch.target);
+    const of = named.length > NAMED_LENGTH ? await digestOf(named) : named;
     let look: Look | { error: string };
     try {
       look = await lookAt(this.#checks, target, job, memoryOf(job, of)?.kept ?? null);

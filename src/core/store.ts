@@ -2,7 +2,7 @@
 import type { Agents } from "./agents.ts";
 import type { Automation } from "./automation.ts";
 import type { McpServers } from "./mcp.ts";
-import type { MemoryRows } from "./memory.ts";
+import type { MemoryRows } from "./memory-rows.ts";
 import type { Message, Usage } from "./message.ts";
 import type { BlobStore, ImageRows, Notes } from "./notes.ts";
 import type { PolicyRule } from "./policy.ts";

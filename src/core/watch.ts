@@ -1,13 +1,8 @@
 /** Watchdogs: what they look at, what a look finds, and what may be said of one. */
-import type {
-  CronChange,
-  CronFields,
-  Job,
-  JobPage,
-  KeySource,
-  Occurrence,
-  OccurrencePage,
-} from "./automation.ts";
+import type { JobPage, OccurrencePage } from "./automation.ts";
+import type { Job } from "./jobs.ts";
+import type { Occurrence } from "./occurrences.ts";
+import type { CronChange, CronFields, KeySource } from "./scheduler.ts";
 
 export const EXPECT_ON = ["change", "met", "unmet"] as const;
 

@@ -1,15 +1,12 @@
 /** `/api/cron`: jobs that the agent does at their time. */
-import { Hono } from "hono";
-import { FATES } from "../core/automation.ts";
+import { type Context, Hono } from "hono";
+import type * as z from "zod";
+import type { Job } from "../core/jobs.ts";
+import { FATES } from "../core/occurrences.ts";
 import type { Services } from "../services.ts";
-import {
-  cronPatch,
-  cronRequest,
-  decodeCron,
-  decodeCronPatch,
-  encodeJob,
-  encodeOccurrence,
-} from "./cron-records.ts";
+import { readBytes } from "./body.ts";
+import { cronPatch, cronRequest, decodeCron, decodeCronPatch } from "./cron-fields.ts";
+import { type cronSaved, encodeJob, encodeOccurrence } from "./cron-records.ts";
 import type { AppEnv } from "./env.ts";
 import { pageOf, readBody } from "./validate.ts";
 
@@ -18,8 +15,30 @@ const UPCOMING = 10;
 /** Fates of what has not ended. */
 const UNDER_WAY: readonly string[] = FATES.slice(0, 2);
 
-export function cronRoutes({ automation: { cron }, config }: Services): Hono<AppEnv> {
+/** Of `POST …/run`, whose body says nothing and may be absent. */
+export function runAsked({ config }: Services) {
   const limits = { limit: config.body.apiLimit, timeoutMs: config.body.timeoutMs };
+  return async (c: Context<AppEnv>) =>
+    new TextDecoder().decode(await readBytes(c.req.raw.clone() as Request, limits));
+}
+
+export function cronRoutes({ automation: { cron }, agent, config }: Services): Hono<AppEnv> {
+  const limits = { limit: config.body.apiLimit, timeoutMs: config.body.timeoutMs };
+
+  async function saved(
+    owner: string,
+    status: "created" | "exists" | "updated",
+    { job, webhookSecret }: { job: Job; webhookSecret: string | null },
+  ): Promise<z.output<typeof cronSaved>> {
+    const there = new Set((await agent.tools.of(owner)).map(({ name }) => name));
+    const missing = job.allowedTools?.filter((name) => !there.has(name)) ?? [];
+    return {
+      ...{ status, job_id: job.id, job: encodeJob(job) },
+      ...(webhookSecret === null ? {} : { webhook_secret: webhookSecret }),
+      ...(missing.length === 0 ? {} : { unavailable_tools: missing }),
+    };
+  }
+
   return new Hono<AppEnv>()
     .get("/", async (c) => {
       const { jobs, next } = await cron.list(c.get("owner"), pageOf(c));
@@ -31,20 +50,22 @@ export function cronRoutes({ automation: { cron }, config }: Services): Hono<App
         key: wire.api_key ?? c.get("providerKey"),
         webhookSecret: wire.webhook_secret ?? undefined,
       };
-      const { job, created, webhookSecret } = await cron.create(c.get("owner"), decodeCron(wire), secrets);
-      const body = { status: created ? "created" : "exists", job_id: job.id, job: encodeJob(job) };
-      const secret = webhookSecret === null ? {} : { webhook_secret: webhookSecret };
-      const headers = { location: `/api/cron/${job.id}` };
-      return c.json({ ...body, ...secret }, created ? 201 : 200, headers);
+      const owner = c.get("owner");
+      const made = await cron.create(owner, decodeCron(wire), secrets);
+      const body = await saved(owner, made.created ? "created" : "exists", made);
+      return c.json(body, made.created ? 201 : 200, { location: `/api/cron/${made.job.id}` });
     })
     .get("/:id", async (c) => c.json(encodeJob(await cron.get(c.get("owner"), c.req.param("id")))))
     .patch("/:id", async (c) => {
       const wire = await readBody(c, cronPatch, limits);
-      const secrets = { key: wire.api_key ?? undefined, webhookSecret: wire.webhook_secret ?? undefined };
+      // Who comes with a key and nothing else never gets the operator's.
+      const key = wire.api_key === null ? (c.get("providerKey") ?? null) : wire.api_key;
+      const secrets = { key, webhookSecret: wire.webhook_secret ?? undefined };
       const change = decodeCronPatch(wire);
-      const { job, webhookSecret } = await cron.update(c.get("owner"), c.req.param("id"), change, secrets);
-      const secret = webhookSecret === null ? {} : { webhook_secret: webhookSecret };
-      return c.json({ status: "updated", job_id: job.id, job: encodeJob(job), ...secret });
+      const owner = c.get("owner");
+      return c.json(
+        await saved(owner, "updated", await cron.update(owner, c.req.param("id"), change, secrets)),
+      );
     })
     .delete("/:id", async (c) => {
       await cron.delete(c.get("owner"), c.req.param("id"));

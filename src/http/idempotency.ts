@@ -3,6 +3,7 @@
  * done once. A stream is answered with all that it said.
  */
 import type { Context, MiddlewareHandler } from "hono";
+import type { KeyVault } from "../agent/key-vault.ts";
 import type { StoredAnswer } from "../core/store.ts";
 import { AppError } from "../errors.ts";
 import type { Services } from "../services.ts";
@@ -27,12 +28,20 @@ const KEPT_HEADERS = [
   "cache-control",
 ];
 
-/** `asked`: what a request asks for, where that is not its JSON. */
+export interface IdempotencyOptions {
+  /** What a request asks for, where that is not its JSON. */
+  asked?: ((c: Context<AppEnv>) => Promise<unknown>) | undefined;
+  /** Its answers may show a secret: what is kept of them is encrypted (K1). */
+  secret?: boolean | undefined;
+}
+
 export function idempotency(
   services: Services,
-  asked?: (c: Context<AppEnv>) => Promise<unknown>,
+  { asked, secret = false }: IdempotencyOptions = {},
 ): MiddlewareHandler<AppEnv> {
   const { store, platform, config } = services;
+  // Without a secret of its own a service makes none for others.
+  const vault = secret ? services.agent.vault : undefined;
   const limits = { limit: config.body.v1Limit, timeoutMs: config.body.timeoutMs };
 
   return async function idempotency(c, next) {
@@ -52,7 +61,7 @@ export function idempotency(
     const taken = await store.idempotency.take(owner, key, fingerprint, now, holdUntil);
     switch (taken.state) {
       case "done":
-        return replayed(taken.answer);
+        return replayed(vault ? await opened(vault, taken.answer) : taken.answer);
       case "busy":
         throw new AppError(
           "conflict",
@@ -69,9 +78,9 @@ export function idempotency(
     }
     const keep = async (answer: StoredAnswer | null): Promise<void> => {
       const expiresAt = new Date(platform.now().getTime() + DAY_MS);
-      await (answer
-        ? store.idempotency.finish(owner, key, answer, expiresAt)
-        : store.idempotency.release(owner, key));
+      if (!answer) return store.idempotency.release(owner, key);
+      const kept = vault ? { ...answer, body: await vault.seal(answer.body) } : answer;
+      await store.idempotency.finish(owner, key, kept, expiresAt);
     };
     try {
       await next();
@@ -88,6 +97,16 @@ async function fingerprintOf(c: Context<AppEnv>, body: unknown): Promise<string>
   const text = `${c.req.method} ${c.req.path}\n${JSON.stringify(body)}`;
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** Throws AppError `conflict` where it was kept under another secret. */
+async function opened(vault: KeyVault, answer: StoredAnswer): Promise<StoredAnswer> {
+  const body = await vault.open(answer.body);
+  if (body !== null) return { ...answer, body };
+  throw new AppError(
+    "conflict",
+    "This request was done once, and its answer cannot be read any more: the server's secret has changed.",
+  );
 }
 
 function replayed({ status, headers, body }: StoredAnswer): Response {

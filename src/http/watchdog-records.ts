@@ -1,6 +1,6 @@
 /** Watchdogs on the wire: what may be sent, and what is shown. */
 import * as z from "zod";
-import type { Job } from "../core/automation.ts";
+import type { Job } from "../core/jobs.ts";
 import {
   EXPECT_ON,
   type Trial,
@@ -8,15 +8,8 @@ import {
   type WatchFields,
   type WatchTarget,
 } from "../core/watch.ts";
-import {
-  cronView,
-  decodeCron,
-  decodeCronPatch,
-  encodeCommon,
-  encodeJob,
-  jobFields,
-  occurrenceList,
-} from "./cron-records.ts";
+import { decodeCron, decodeCronPatch, jobFields } from "./cron-fields.ts";
+import { cronView, encodeCommon, encodeJob, occurrenceList } from "./cron-records.ts";
 
 /** Characters. */
 const ACTION_LIMIT = 100_000;
@@ -80,7 +73,9 @@ const fields = {
     .min(LEAST_INTERVAL)
     .max(WEEK)
     .nullish()
-    .describe("Between two checks. Default 60."),
+    .describe(
+      "Between two checks. Default 60. A directory of the service's own machine is checked as soon as it changes, too.",
+    ),
   debounce_seconds: seconds.describe(
     "A change fires once it has been at rest for so long. Default 2 for a directory, else 0.",
   ),

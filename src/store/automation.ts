@@ -1,9 +1,11 @@
 /** Jobs, their occurrences and deliveries, and the one question that the runner sleeps on. */
-import { type Automation, JOB_KINDS } from "../core/automation.ts";
+import type { Automation } from "../core/automation.ts";
+import { JOB_KINDS } from "../core/jobs.ts";
 import { createDeliveries } from "./deliveries.ts";
 import { createJobs } from "./jobs.ts";
 import { createOccurrences } from "./occurrences.ts";
 import type { Reader } from "./reader.ts";
+import { createWatchHints } from "./watch-hints.ts";
 import type { WriteQueue } from "./write-queue.ts";
 
 /** The first entry of an index each. */
@@ -23,6 +25,7 @@ export function createAutomationStore(reader: Reader, writer: WriteQueue, now: (
     jobs: createJobs(reader, writer, now),
     occurrences: createOccurrences(reader, writer),
     deliveries: createDeliveries(reader, writer),
+    hints: createWatchHints(reader, writer),
     async nextDue() {
       const rows = await reader.rows(NEXT_DUE);
       const times = rows.map((row) => row.at as number);

@@ -1,6 +1,7 @@
 /** What is told of occurrences to the webhooks of their jobs: until it has been taken, or is given up. */
 import type { Row } from "@libsql/client/web";
-import type { Deliveries, Delivery } from "../core/automation.ts";
+import type { Deliveries } from "../core/automation.ts";
+import type { Delivery } from "../core/occurrences.ts";
 import { words } from "./occurrence-rows.ts";
 import type { Reader } from "./reader.ts";
 import type { WriteQueue } from "./write-queue.ts";

@@ -1,6 +1,7 @@
 /** Rows of jobs <-> the core's words. Pure. */
 import type { InValue, Row } from "@libsql/client/web";
-import type { Job, JobChange, JobSpec, Plan, Schedule } from "../core/automation.ts";
+import type { Plan } from "../core/automation.ts";
+import type { Job, JobChange, JobSpec, Schedule } from "../core/jobs.ts";
 import { toStorable, toStorableJson } from "./text.ts";
 
 export const JOB_COLUMNS = `id, owner, kind, name, command, session, agent_name, provider, model, sealed_key, allowed_tools,
@@ -117,13 +118,13 @@ export function toJob(row: Row): Job {
 }
 
 /** JSON has no dates. */
-function toSchedule(
-  schedule: (Omit<Schedule, "anchor" | "at"> & { anchor?: string; at?: string }) | null,
-): Schedule | null {
-  if (schedule?.anchor !== undefined)
-    return { ...(schedule as { kind: "interval"; minutes: number }), anchor: new Date(schedule.anchor) };
-  if (schedule?.at !== undefined) return { kind: "once", at: new Date(schedule.at) };
-  return schedule as Schedule | null;
+function toSchedule(stored: Record<string, unknown> | null): Schedule | null {
+  if (!stored) return null;
+  const dates = ["anchor", "at"].filter((name) => name in stored);
+  return {
+    ...stored,
+    ...Object.fromEntries(dates.map((name) => [name, new Date(stored[name] as string)])),
+  } as Schedule;
 }
 
 export function toTime(value: unknown): Date | null {

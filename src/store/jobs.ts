@@ -7,6 +7,7 @@ import { fromTimeCursor, toCursor } from "./cursor.ts";
 import { isConstraint } from "./faults.ts";
 import { JOB_COLUMNS, jobColumns, toJob, watchColumns } from "./job-rows.ts";
 import { insertOccurrence, isOpen } from "./occurrence-rows.ts";
+import { PRUNE } from "./occurrences.ts";
 import type { Reader } from "./reader.ts";
 import { isStorable } from "./text.ts";
 import type { WriteQueue } from "./write-queue.ts";
@@ -27,6 +28,9 @@ const CLAIM = `UPDATE jobs SET claimed_by = ?, claim_until = ? WHERE id IN
   (SELECT id FROM jobs WHERE kind = ? AND status = 'active' AND next_at <= ?
     AND (claim_until IS NULL OR claim_until <= ?) ORDER BY next_at LIMIT ?)
   RETURNING ${JOB_COLUMNS}`;
+/** Of those that were to be written the ones that were. */
+const RUNS_AMONG = `SELECT count(*) FROM occurrences WHERE job_id = jobs.id
+  AND scheduled_at IN (SELECT value FROM json_each(?)) AND run_id IN (SELECT value FROM json_each(?))`;
 /** Asked first on the reading side: nearly always nothing is due, and nothing has to be written. */
 const DUE = "SELECT 1 FROM jobs WHERE kind = ? AND status = 'active' AND next_at <= ? LIMIT 1";
 
@@ -108,28 +112,32 @@ export function createJobs(reader: Reader, writer: WriteQueue, now: () => Date):
     },
 
     async settle(jobId, claim, { records, nextAt, done, watchState }, { holder, at }) {
-      const runs = records.filter(isOpen).length;
       const columns: Record<string, InValue> = {
         ...{ next_at: nextAt?.getTime() ?? null, claimed_by: null, claim_until: null },
         ...(done === null ? {} : { status: "done", reason: done, fingerprint: null }),
         ...(watchState ? watchColumns(watchState) : {}),
       };
       const set = Object.keys(columns).map((name) => `${name} = ?`);
+      const mine = { from: "id = ? AND claimed_by = ?", args: [jobId, claim], holder, at };
       const statements: InStatement[] = records.map((record) =>
-        insertOccurrence(record, { from: "id = ? AND claimed_by = ?", args: [jobId, claim], holder, at }),
+        // What a watchdog has found is told all the same, at the next look.
+        insertOccurrence(record, { ...mine, onlyNew: record.trigger === "schedule" }),
       );
+      const runs = records.filter(isOpen);
+      const times = JSON.stringify(runs.map(({ scheduledAt }) => scheduledAt.getTime()));
+      const runIds = JSON.stringify(runs.map(({ runId }) => runId));
+      // A look that has found nothing is by far the most frequent.
+      const counted = runs.length > 0 ? [times, runIds] : [];
+      if (runs.length > 0) set.unshift(`runs_made = runs_made + (${RUNS_AMONG})`);
       statements.push({
-        sql: `UPDATE jobs SET runs_made = runs_made + ?, ${set.join(", ")} WHERE id = ? AND claimed_by = ?`,
-        args: [runs, ...Object.values(columns), jobId, claim],
+        sql: `UPDATE jobs SET ${set.join(", ")} WHERE id = ? AND claimed_by = ?`,
+        args: [...counted, ...Object.values(columns), jobId, claim],
       });
-      try {
-        const results = await writer.batch(statements);
-        return results.at(-1)?.rowsAffected === 1;
-      } catch (error) {
-        // Somebody else's occurrence has that time already: what is due is theirs.
-        if (isConstraint(error)) return false;
-        throw error;
-      }
+      // A run that waits for days may leave out very many times before its own end clears them away.
+      if (runs.length < records.length) statements.push({ sql: PRUNE, args: [jobId] });
+      const results = await writer.batch(statements);
+      if (results[records.length]?.rowsAffected !== 1) return null;
+      return records.filter((_, i) => results[i]?.rowsAffected === 1);
     },
   };
 }

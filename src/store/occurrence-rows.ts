@@ -1,6 +1,6 @@
 /** Rows of occurrences <-> the core's words, and the one statement that adds them. Pure. */
 import type { InStatement, InValue, Row } from "@libsql/client/web";
-import type { DeliveryRecord, NewOccurrence, Occurrence } from "../core/automation.ts";
+import type { DeliveryRecord, NewOccurrence, Occurrence } from "../core/occurrences.ts";
 import { toTime } from "./job-rows.ts";
 import { toStorable, toStorableJson } from "./text.ts";
 
@@ -18,10 +18,16 @@ export function isOpen({ fate }: Pick<NewOccurrence, "fate">): boolean {
   return fate === "queued" || fate === "claimed";
 }
 
-/** Adds an occurrence to the job that `from` finds; none where it finds none. */
+/** Adds an occurrence to the job that `from` finds; none where it finds none. `onlyNew`: none where its time has one either. */
 export function insertOccurrence(
   record: NewOccurrence,
-  { from, args, holder, at }: { from: string; args: InValue[]; holder: string; at: Date },
+  {
+    from,
+    args,
+    holder,
+    at,
+    onlyNew = false,
+  }: { from: string; args: InValue[]; holder: string; at: Date; onlyNew?: boolean },
 ): InStatement {
   const open = isOpen(record);
   const values: InValue[] = [
@@ -31,7 +37,8 @@ export function insertOccurrence(
   ];
   const sql = `INSERT INTO occurrences (job_id, owner, scheduled_at, until, count, trigger, fate, late, reason, finding,
     run_id, holder, look_at, ended_at, attempts, tokens, money)
-    SELECT id, owner, ${values.map(() => "?").join(", ")}, 0, 0, 0 FROM jobs WHERE ${from}`;
+    SELECT id, owner, ${values.map(() => "?").join(", ")}, 0, 0, 0 FROM jobs WHERE ${from}
+    ${onlyNew ? "ON CONFLICT (job_id, scheduled_at) DO NOTHING" : ""}`;
   return { sql, args: [...values, ...args] };
 }
 

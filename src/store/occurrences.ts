@@ -1,6 +1,7 @@
 /** The times that jobs were due: one fate each, and what it meant for the job, in one batch. */
 import type { InStatement, InValue } from "@libsql/client/web";
-import type { NewDelivery, OccurrenceKey, Occurrences, Outcome } from "../core/automation.ts";
+import type { Occurrences } from "../core/automation.ts";
+import type { NewDelivery, OccurrenceKey, Outcome } from "../core/occurrences.ts";
 import { fromNumberCursor, toCursor } from "./cursor.ts";
 import { isConstraint } from "./faults.ts";
 import {
@@ -31,9 +32,9 @@ const OPEN = `SELECT ${OCCURRENCE_COLUMNS} FROM occurrences
   WHERE job_id IN (SELECT value FROM json_each(?)) AND look_at IS NOT NULL`;
 const ANY_OPEN = "SELECT 1 FROM occurrences WHERE job_id = jobs.id AND look_at IS NOT NULL";
 const KEY = "job_id = ? AND scheduled_at = ?";
-const TO_LOOK_AT = "SELECT 1 FROM occurrences WHERE look_at <= ? LIMIT 1";
-const LOOK = `UPDATE occurrences SET look_at = ? WHERE rowid IN
-  (SELECT rowid FROM occurrences WHERE look_at <= ? ORDER BY look_at LIMIT ?) RETURNING ${OCCURRENCE_COLUMNS}`;
+const TO_LOOK_AT = "SELECT 1 FROM occurrences WHERE look_at <= ?1 AND (?2 OR fate <> 'queued') LIMIT 1";
+const LOOK = `UPDATE occurrences SET look_at = ?3 WHERE rowid IN (SELECT rowid FROM occurrences
+  WHERE look_at <= ?1 AND (?2 OR fate <> 'queued') ORDER BY look_at LIMIT ?4) RETURNING ${OCCURRENCE_COLUMNS}`;
 /** One of a job at a time, in the order in which they came. */
 const START = `UPDATE occurrences SET fate = 'claimed', holder = ?, look_at = ?
   WHERE ${KEY} AND fate = 'queued' AND look_at IS NOT NULL AND NOT EXISTS
@@ -63,7 +64,8 @@ const DELIVER = `INSERT INTO deliveries (job_id, scheduled_at, owner, url, seale
   SELECT job_id, scheduled_at, owner, ?, ?, ?, 'pending', 0, ?, ? FROM occurrences WHERE ${KEY} AND holder = ?`;
 const WAKE = `UPDATE occurrences SET look_at = ? WHERE job_id = ? AND look_at IS NOT NULL AND fate = 'queued'
   AND EXISTS (${FINISHED})`;
-const PRUNE = `DELETE FROM occurrences WHERE job_id = ?1 AND look_at IS NULL AND scheduled_at <
+/** Of a job's ended ones the newest stay. */
+export const PRUNE = `DELETE FROM occurrences WHERE job_id = ?1 AND look_at IS NULL AND scheduled_at <
   (SELECT scheduled_at FROM occurrences WHERE job_id = ?1 ORDER BY scheduled_at DESC LIMIT 1 OFFSET ${KEPT_OCCURRENCES})`;
 const SPENT = "SELECT tokens, money FROM automation_days WHERE owner = ? AND day = ?";
 
@@ -122,11 +124,11 @@ export function createOccurrences(reader: Reader, writer: WriteQueue): Occurrenc
       }
     },
 
-    async look(now, until, limit) {
-      const at = now.getTime();
-      const any = await reader.rows({ sql: TO_LOOK_AT, args: [at] });
+    async look({ now, until, limit, queued }) {
+      const due = [now.getTime(), queued ? 1 : 0];
+      const any = await reader.rows({ sql: TO_LOOK_AT, args: due });
       if (any.length === 0) return [];
-      const [found] = await writer.batch([{ sql: LOOK, args: [until.getTime(), at, limit] }]);
+      const [found] = await writer.batch([{ sql: LOOK, args: [...due, until.getTime(), limit] }]);
       return (found?.rows ?? []).map(toOccurrence);
     },
 

@@ -90,7 +90,7 @@ export class BackgroundCommands {
     });
     throw new AppError(
       "not_found",
-      `There is no background command with the handle '${handle.slice(0, SHOWN_CHARS)}'. One from before the last start of the service has ended with it, or is out of reach if the service was killed. ${
+      `There is no background command with the handle '${handle.slice(0, SHOWN_CHARS)}'. One from before the last start of the service has ended with it. ${
         mine.length === 0 ? "There is none now." : `There are:\n${mine.join("\n")}`
       }`,
     );

@@ -1,6 +1,7 @@
 /** `cancel_schedule`: deletes a job, once the user has agreed to it. */
 import * as z from "zod";
-import type { Job, Scheduler } from "../core/automation.ts";
+import type { Job } from "../core/jobs.ts";
+import type { Scheduler } from "../core/scheduler.ts";
 import { defineTool, type Tool } from "../core/tool.ts";
 import { AppError } from "../errors.ts";
 import { answer, refusal } from "./result.ts";

@@ -1,6 +1,7 @@
 /** `list_schedules`: the jobs that are there. */
 import * as z from "zod";
-import type { Job, Scheduler } from "../core/automation.ts";
+import type { Job } from "../core/jobs.ts";
+import type { Scheduler } from "../core/scheduler.ts";
 import { defineTool, type Tool } from "../core/tool.ts";
 import { answer } from "./result.ts";
 

@@ -1,9 +1,10 @@
 /** `schedule_task`: a job that the agent does later by itself. */
 import * as z from "zod";
-import { MISFIRES, type Scheduler } from "../core/automation.ts";
+import { MISFIRES } from "../core/jobs.ts";
 import type { Runs } from "../core/run.ts";
+import type { Scheduler } from "../core/scheduler.ts";
 import { defineTool, type Tool } from "../core/tool.ts";
-import { answer } from "./result.ts";
+import { answer, refusal } from "./result.ts";
 
 /** Characters. */
 const COMMAND_LIMIT = 20_000;
@@ -14,7 +15,7 @@ export function createScheduleTask(scheduler: Scheduler, runs: Pick<Runs, "get">
     description:
       "Has a task done later, once or again and again, in a run of its own in which nobody can be asked. command has to " +
       "say everything, since that run knows nothing of this conversation. Give exactly one of run_at, cron_time, " +
-      "interval_minutes and schedule, and in allowed_tools what the task needs beyond reading.",
+      "interval_minutes and schedule, and in allowed_tools those of your own tools that the task needs beyond reading.",
     args: z.strictObject({
       command: z.string().trim().min(1).max(COMMAND_LIMIT).describe("What is to be done, in full."),
       name: z.string().trim().min(1).max(200).optional(),
@@ -35,12 +36,18 @@ export function createScheduleTask(scheduler: Scheduler, runs: Pick<Runs, "get">
     risk: "write",
     consent: "ask",
     async run(fields, { owner, runId }) {
-      // The key that this run has goes along, and so does what it belongs to.
       const run = await runs.get(owner, runId);
-      const provider = run?.spec.provider;
-      const model = run?.spec.request.model;
-      const source = { sealedKey: run?.sealedKey ?? undefined };
-      const { job, created } = await scheduler.create(owner, { ...fields, provider, model }, source);
+      if (!run)
+        return refusal("Not scheduled: this conversation is not kept, so nobody could say who asked.");
+      // The key that this run has goes along, and so does what it belongs to: its model, its agent, its tools.
+      const { provider, agent, tools, request, callersKey } = run.spec;
+      if (callersKey && run.sealedKey === null)
+        return refusal(
+          "Not scheduled: the user's provider key cannot be kept for later, since the server has no secret to encrypt it under. Somebody has to set SECRET_KEY.",
+        );
+      const asked = { ...fields, provider, model: request.model, agent_name: agent ?? undefined };
+      const source = { sealedKey: run.sealedKey ?? undefined, within: tools };
+      const { job, created } = await scheduler.create(owner, asked, source);
       const next = job.nextAt?.toISOString() ?? "never";
       return answer(
         created

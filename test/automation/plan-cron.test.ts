@@ -1,7 +1,7 @@
 /** What is done about a cron job whose time has come. */
 import { describe, expect, test } from "vitest";
 import { planCron, QUEUE_LIMIT } from "../../src/automation/plan-cron.ts";
-import type { Job, Schedule } from "../../src/core/automation.ts";
+import type { Job, Schedule } from "../../src/core/jobs.ts";
 import { DAY, HOUR, later, MINUTE, NOW, newJob } from "./records.ts";
 
 const cron = (expression: string, timezone = "UTC"): Schedule => ({ kind: "cron", expression, timezone });

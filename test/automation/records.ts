@@ -1,5 +1,6 @@
 /** Jobs and occurrences as tests need them: all that is not said is of no matter. */
-import type { Job, JobSpec, NewOccurrence, Occurrence, Outcome } from "../../src/core/automation.ts";
+import type { Job, JobSpec } from "../../src/core/jobs.ts";
+import type { NewOccurrence, Occurrence, Outcome } from "../../src/core/occurrences.ts";
 
 export const NOW = new Date("2026-11-20T10:00:00.000Z");
 export const MINUTE = 60_000;

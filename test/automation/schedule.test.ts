@@ -1,7 +1,13 @@
 import { type CronExpression, CronExpressionParser } from "cron-parser";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { nextTime, nextTimes, parseSchedule, type Schedule } from "../../src/automation/schedule.ts";
+import {
+  nextTime,
+  nextTimes,
+  parseSchedule,
+  type Schedule,
+  timesUpTo,
+} from "../../src/automation/schedule.ts";
 import { AppError } from "../../src/errors.ts";
 
 const NOW = new Date("2026-01-01T00:00:00Z");
@@ -161,6 +167,33 @@ describe("intervals and single times", () => {
     );
   });
 
+  test("the last times up to now are those that come before it, one by one", () => {
+    const schedule = fc.oneof(
+      fc
+        .constantFrom("* * * * *", "*/7 * * * *", "0 9 * * 1-5", "30 2 * * *", "*/20 * * * * *", "0 0 L * *")
+        .map((expression): Schedule => ({ kind: "cron", expression, timezone: "Europe/Berlin" })),
+      fc
+        .integer({ min: 1, max: 600 })
+        .map((minutes): Schedule => ({ kind: "interval", minutes, anchor: NOW })),
+      fc.nat(10 ** 9).map((ms): Schedule => ({ kind: "once", at: new Date(NOW.getTime() + ms) })),
+    );
+    fc.assert(
+      fc.property(schedule, fc.nat(10 ** 10), fc.integer({ min: 1, max: 30 }), (plan, passed, count) => {
+        const now = new Date(NOW.getTime() + passed);
+        const times = timesUpTo(plan, now, count);
+        expect(times.length).toBeLessThanOrEqual(count);
+        for (const [i, at] of times.entries()) {
+          const following = nextTime(plan, at);
+          if (i < times.length - 1) expect(following).toEqual(times[i + 1]);
+          else expect(following === null || following > now).toBe(true);
+          expect(at <= now).toBe(true);
+        }
+        if (times.length === 0)
+          expect((nextTime(plan, NOW) as Date).getTime()).toBeGreaterThan(now.getTime());
+      }),
+    );
+  });
+
   test("a clock that was set back does not make an interval due before its first time", () => {
     const schedule: Schedule = { kind: "interval", minutes: 5, anchor: NOW };
     expect(nextTime(schedule, new Date(NOW.getTime() - HOUR))?.getTime()).toBe(NOW.getTime() + 300_000);
@@ -178,7 +211,9 @@ describe("what a request says", () => {
 
   test("each of the four ways", () => {
     expect(parse({ schedule: " @daily " })).toEqual({ kind: "cron", expression: "@daily", timezone: "UTC" });
-    expect(parse({ interval_minutes: 15 })).toEqual({ kind: "interval", minutes: 15, anchor: NOW });
+    expect(parse({ interval_minutes: 15 })).toEqual({
+      ...{ kind: "interval", minutes: 15, anchor: NOW, timezone: "UTC" },
+    });
     expect(parse({ cron_time: "7:30", timezone: "Europe/Berlin" })).toEqual({
       ...{ kind: "cron", expression: "30 7 * * *", timezone: "Europe/Berlin" },
     });
@@ -190,21 +225,34 @@ describe("what a request says", () => {
     expect(at("2026-12-24T18:00", "America/New_York")).toBe("2026-12-24T23:00:00.000Z");
     expect(at("2026-07-01 08:15:30", "Europe/Berlin")).toBe("2026-07-01T06:15:30.000Z");
     expect(at("2026-03-29T02:30", "Europe/Berlin")).toBe("2026-03-29T01:00:00.000Z");
+    expect(at("2026-07-01T08:15:30.25", "Asia/Tokyo")).toBe("2026-06-30T23:15:30.250Z");
+    expect(at("2026-07-01 08:15-0330")).toBe("2026-07-01T11:45:00.000Z");
+    expect(at("2026-07-01t08:15:00z", "Asia/Tokyo")).toBe("2026-07-01T08:15:00.000Z");
   });
 
   test.each([
     [{}, "schedule", "exactly one"],
     [{ schedule: "@daily", interval_minutes: 5 }, "schedule", "schedule and interval_minutes"],
-    [{ schedule: "61 * * * *" }, "schedule", "minute: 61"],
+    [{ schedule: "61 * * * *" }, "schedule", "its minute '61' is wrong: it takes 0 to 59"],
+    [{ schedule: "0 0 0 * *" }, "schedule", "its day '0'"],
+    [{ schedule: "0 0 * 13 *" }, "schedule", "its month '13'"],
+    [{ schedule: "60 0 0 * * 1" }, "schedule", "its second '60'"],
+    [{ schedule: "70/5 * * * *" }, "schedule", "its minute '70/5'"],
+    [{ schedule: "0 22-2 * * *" }, "schedule", "its hour '22-2'"],
+    [{ schedule: "0 0 * * 5#6" }, "schedule", "its weekday '5#6'"],
     [{ schedule: "* * * *" }, "schedule", "'* * * *'"],
     [{ schedule: "0 0 1 1 0 0 0" }, "schedule", "7 parts"],
-    [{ schedule: "a b c d e" }, "schedule", "(a)"],
+    [{ schedule: "a b c d e" }, "schedule", "its minute 'a'"],
     [{ schedule: "@reboot" }, "schedule", "@reboot"],
     [{ schedule: "0 0 31 4 *" }, "schedule", "never comes"],
     [{ schedule: "@daily", timezone: "Mars/Phobos" }, "timezone", "'Mars/Phobos'"],
     [{ cron_time: "24:00" }, "cron_time", "'24:00'"],
     [{ cron_time: "7.30" }, "cron_time", "'7.30'"],
     [{ run_at: "2026-02-30T10:00" }, "run_at", "'2026-02-30T10:00'"],
+    [{ run_at: "2026-02-30T10:00:00Z" }, "run_at", "'2026-02-30T10:00:00Z'"],
+    [{ run_at: "2026-02-20T10:00:60" }, "run_at", "'2026-02-20T10:00:60'"],
+    [{ run_at: "2026-02-20T10:60" }, "run_at", "'2026-02-20T10:60'"],
+    [{ run_at: "2026-02-20T10:00+25:00" }, "run_at", "+25:00"],
     [{ run_at: "tomorrow" }, "run_at", "'tomorrow'"],
     [{ run_at: "2025-12-31T23:59:00Z" }, "run_at", "is over"],
   ])("%j is refused with the part at fault", (fields, param, words) => {
@@ -216,6 +264,36 @@ describe("what a request says", () => {
       expect(error).toMatchObject({ code: "invalid_request", param });
       expect((error as AppError).message).toContain(words);
     }
+  });
+
+  test("a zone keeps the name that it was given", () => {
+    for (const timezone of ["Asia/Kolkata", "Europe/Kyiv", "US/Eastern"])
+      for (const when of [{ cron_time: "9:00" }, { interval_minutes: 5 }, { run_at: "2026-07-01T08:00" }])
+        expect(parse({ ...when, timezone: ` ${timezone} ` })).toMatchObject({ timezone });
+  });
+
+  test("a step behind a number goes on from there, as other schedulers have it", () => {
+    const times = nextTimes(parse({ schedule: "5/20 * * * *" }), NOW, 4).map((at) => at.getUTCMinutes());
+    expect(times).toEqual([5, 25, 45, 5]);
+  });
+
+  test("whatever is written as a time is one to come, or refused", () => {
+    const two = fc.nat(99).map((n) => String(n).padStart(2, "0"));
+    const written = fc
+      .tuple(two, two, two, two, two, fc.constantFrom("", "Z", "+02:00", "-99:99"))
+      .map(
+        ([month, day, hour, minute, second, zone]) =>
+          `2026-${month}-${day}T${hour}:${minute}:${second}${zone}`,
+      );
+    fc.assert(
+      fc.property(fc.oneof(written, fc.string({ maxLength: 30 })), (run_at) => {
+        try {
+          expect(nextTime(parse({ run_at, timezone: "Europe/Berlin" }), NOW)).not.toBeNull();
+        } catch (error) {
+          expect(error).toBeInstanceOf(AppError);
+        }
+      }),
+    );
   });
 
   test("whatever is written is a schedule with a time to come, or refused", () => {

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { planWatch } from "../../src/automation/watch-plan.ts";
-import type { Job, WatchSpec } from "../../src/core/automation.ts";
+import type { Job, WatchSpec } from "../../src/core/jobs.ts";
 import { later, newJob, occurrenceOf } from "./records.ts";
 
 type Watching = Job & { watch: WatchSpec };

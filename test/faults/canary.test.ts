@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { canaryJobs, startHook } from "./canary-jobs.ts";
 import { DATABASES, type SharedDatabase } from "./database.ts";
 import { LIMIT_MS } from "./extent.ts";
 import { Service } from "./process.ts";
@@ -162,13 +163,15 @@ for (const { name, available, create } of DATABASES)
         anthropic: `sk-ant-${random()}`,
         gemini: `AIza${random()}`,
       };
+      const jobs = `sk-${random()}`;
       const operators = `sk-${random()}`;
       const token = random();
       const database = await create();
       await using upstream = await startUpstream();
       play(upstream);
-      const evidence = new Evidence([...Object.values(callers), operators, token]);
-      const env = { ...ENV, OPENAI_API_KEY: operators, LIBSQL_AUTH_TOKEN: token };
+      await using hook = await startHook();
+      const evidence = new Evidence([...Object.values(callers), jobs, operators, token]);
+      const env = { ...ENV, OPENAI_API_KEY: operators, LIBSQL_AUTH_TOKEN: token, FETCH_ALLOW: hook.host };
       const processes: Service[] = [];
       const start = async () => {
         const service = await Service.start(database, upstream, env);
@@ -201,6 +204,7 @@ for (const { name, available, create } of DATABASES)
           const answer = await service.send("GET", path, undefined, headers);
           evidence.look(path, JSON.stringify([...answer.headers, answer.body]));
         }
+        await canaryJobs(trial, jobs, hook);
         await denyOne(trial, callers.openai);
         await crash(trial, callers.openai, start);
         await trial.service.stop();
@@ -215,7 +219,7 @@ for (const { name, available, create } of DATABASES)
       expect(evidence.found).toEqual([]);
       expect(evidence.checked).toBeGreaterThan(200);
       // It was there to be found.
-      for (const key of [...Object.values(callers), operators])
+      for (const key of [...Object.values(callers), jobs, operators])
         expect(upstream.asked.some((asked) => asked.key === key)).toBe(true);
       await database.close();
     },

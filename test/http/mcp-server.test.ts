@@ -4,6 +4,7 @@ import { LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS } from "@modelcont
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createApp } from "../../src/app.ts";
+import { delegate, sceneModel } from "../agent/swarm-scene.ts";
 import { scriptedModel } from "../scripted-model.ts";
 import {
   createHome,
@@ -94,6 +95,36 @@ describe("the agent as a tool", () => {
     expect(told.map(({ progress }) => progress)).toEqual(told.map((_, index) => index + 1));
     expect(told.map(({ message }) => message)).toEqual(
       expect.arrayContaining([expect.stringContaining("Calls look"), "look has ended."]),
+    );
+  });
+
+  test("of a swarm: who does it, and whose calls wait", async () => {
+    const model = sceneModel(({ who, results }) => {
+      if (who === "")
+        return results.length === 0 ? delegate([{ role: "scribe", task: "Write." }]) : { text: "All." };
+      return results.length === 0 ? writes : speaks;
+    });
+    const service = await start({ model });
+    await service.post("/api/agents", { name: "sub" });
+    await service.post("/api/agents", { name: "boss", sub_agents: ["sub"] });
+    const client = await connect(service);
+    const told: string[] = [];
+    const onprogress = ({ message = "" }: { message?: string | undefined }) => void told.push(message);
+    const args = { message: "Go.", model: "dragoman/boss" };
+    await client.callTool({ name: "ask_agent", arguments: args }, undefined, { onprogress });
+    const { approvals } = (await call(client, "list_approvals")).structuredContent;
+    expect(approvals).toMatchObject([{ name: "write", agent: "scribe" }]);
+    const { session_id } = approvals[0];
+    const decision = { session_id, approved: true };
+    const answer = await client.callTool({ name: "decide_approval", arguments: decision }, undefined, {
+      onprogress,
+    });
+    expect(answer.structuredContent).toMatchObject({ reply: "I delegate.\n\nAll." });
+    expect(told).toEqual(
+      expect.arrayContaining([
+        ...["scribe: Begins.", "scribe: Waits for a decision.", "Waits for a decision."],
+        ...["scribe: write has ended.", "scribe: Is ready.", "delegate has ended."],
+      ]),
     );
   });
 

@@ -69,6 +69,7 @@ export interface TestOptions {
   files?: Platform["files"];
   terminal?: Platform["terminal"];
   fetch?: GuardedFetch;
+  watch?: Platform["watch"];
   /** Runs left by others are looked for when the test says so. */
   recovers?: boolean;
 }
@@ -100,6 +101,7 @@ export async function createService(home: TestHome, options: TestOptions): Promi
       ? {}
       : { terminal: options.terminal ?? ((owner: string) => createVirtualTerminal(store.files, owner)) }),
     fetch: options.fetch ?? noFetch,
+    watch: options.watch,
     html: readHtml,
     background,
     now,

@@ -28,6 +28,7 @@ test("every tool says what it is, what it takes and what happens to a call", asy
     description: expect.stringContaining("file"),
     parameters: expect.objectContaining({ type: "object", required: ["path"] }),
     ...{ source: "dragoman", risk: "read", approval: "allow", varies: false, available: true },
+    offered: "always",
   });
   expect(tools.get("run_terminal_command")).toMatchObject({ risk: "execute", approval: "ask" });
   expect(tools.get("create_file")).toMatchObject({ risk: "write", approval: "ask" });
@@ -47,4 +48,15 @@ test("a tool that this platform cannot run is listed as such", async () => {
   const tools = await toolsOf({ TERMINAL: "off" });
   expect(tools.get("run_terminal_command")).toMatchObject({ available: false });
   expect(tools.get("read_file")).toMatchObject({ available: true });
+});
+
+test("the tool that leads a swarm is listed with when runs have it", async () => {
+  const listed = (await toolsOf()).get("delegate");
+  expect(listed).toMatchObject({
+    ...{ source: "dragoman", risk: "read", approval: "allow", available: true, offered: "swarm" },
+    parameters: { required: ["tasks"] },
+  });
+  expect((await toolsOf({ SWARM_DEPTH: "0" })).get("delegate")).toMatchObject({ available: false });
+  const APPROVAL = JSON.stringify({ rules: [{ tool: "delegate", decision: "deny" }] });
+  expect((await toolsOf({ APPROVAL })).get("delegate")).toMatchObject({ approval: "deny" });
 });

@@ -1,8 +1,9 @@
 /** `/api/watchdog`: what is watched, when it fires, and what the agent is told. */
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import type { GuardedFetch } from "../../src/core/fetch.ts";
+import type { DirectoryEvents, WatchDirectory } from "../../src/core/platform.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { AppError } from "../../src/errors.ts";
 import { later } from "../automation/records.ts";
@@ -154,6 +155,79 @@ describe("a directory", () => {
     expect(told(model)[0]).toContain("made (10000): ");
     expect(told(model)[0]).toContain("and 9900 more");
     expect((told(model)[0] as string).length).toBeLessThan(10_000);
+  });
+});
+
+describe("a directory that is watched natively", () => {
+  const watched = new Map<string, DirectoryEvents>();
+  const watch: WatchDirectory = (owner, path, events) => {
+    const key = `${owner}:${path}`;
+    watched.set(key, events);
+    return () => void watched.delete(key);
+  };
+  const WEEK = 604_800;
+  const RARELY = { interval_seconds: WEEK, debounce_seconds: 0 };
+  const nextCheck = async (id: string) => new Date((await shown(id)).next_check_at);
+  afterEach(() => watched.clear());
+
+  test("is looked at as soon as something is told of it, and fires for what the look finds", async () => {
+    const model = await serve({ watch });
+    const id = await create({ directory: "in", ...RARELY });
+    await tickAt(0);
+    expect((await nextCheck(id)).getTime()).toBeGreaterThan(later(10_000, START).getTime());
+    await write("in/a");
+    await tickAt(1);
+    expect(model.requests.length).toBe(0);
+    watched.get("local:in")?.onChange();
+    await vi.waitUntil(async () => (await nextCheck(id)) <= home.clock.now);
+    await tickAt(1);
+    expect(await runsOf(id)).toHaveLength(1);
+    expect(told(model)[0]).toMatch(/made \(1\).*a/);
+    // A hint that nothing is behind asks no model.
+    home.clock.now = later(2_000, START);
+    watched.get("local:in")?.onChange();
+    await vi.waitUntil(async () => (await nextCheck(id)) <= home.clock.now, { timeout: 3_000 });
+    await tickAt(2);
+    expect([model.requests.length, await runsOf(id)]).toMatchObject([1, [{ fate: "ran" }]]);
+  });
+
+  test("is found by the interval where the system watches no more, and the log says so", async () => {
+    await serve({ watch });
+    const id = await create({ directory: "in", interval_seconds: 5, debounce_seconds: 0 });
+    await tickAt(0);
+    watched.get("local:in")?.onEnd("the system lets its user watch no more directories");
+    await write("in/a");
+    await tickAt(5);
+    expect(await runsOf(id)).toHaveLength(1);
+    expect(service.logged.filter(([level]) => level === "warning")).toEqual([
+      [
+        ...["warning", "a directory is looked at by interval only"],
+        { directory: "in", reason: "the system lets its user watch no more directories" },
+      ],
+    ]);
+  });
+
+  test("is let go when its last watchdog is paused, done, deleted or looks elsewhere", async () => {
+    await serve({ watch });
+    const first = await create({ directory: "in", ...RARELY });
+    const second = await create({ directory: "in", ...RARELY, name: "second", max_runs: 1 });
+    await create({ url: "https://example.com/" });
+    expect([...watched.keys()]).toEqual(["local:in"]);
+    await patch(first, { status: "paused" });
+    expect([...watched.keys()]).toEqual(["local:in"]);
+    await tickAt(0);
+    await write("in/a");
+    await tickAt(WEEK);
+    expect(await shown(second)).toMatchObject({ status: "done" });
+    expect([...watched.keys()]).toEqual([]);
+    await patch(first, { status: "active" });
+    await patch(first, { directory: "elsewhere" });
+    expect([...watched.keys()]).toEqual(["local:elsewhere"]);
+    await service.request(`/api/watchdog/${first}`, { method: "DELETE" });
+    expect([...watched.keys()]).toEqual([]);
+    await create({ directory: "again", ...RARELY });
+    await service.services.close();
+    expect([...watched.keys()]).toEqual([]);
   });
 });
 

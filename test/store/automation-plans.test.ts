@@ -41,7 +41,7 @@ test("every statement finds its rows by an index, and those of a tick by the ind
     read: recording(database.read, sent),
     write: recording(database.write, sent),
   };
-  const { jobs, occurrences, deliveries, nextDue } = createAutomationStore(
+  const { jobs, occurrences, deliveries, hints, nextDue } = createAutomationStore(
     new Reader(recorded),
     new WriteQueue(recorded),
     () => NOW,
@@ -53,9 +53,10 @@ test("every statement finds its rows by an index, and those of a tick by the ind
   const until = later(MINUTE);
   await jobs.claim({ kind: "cron", claim: "a", now: NOW, until, limit: 5 });
   const look = { holder: "me", at: NOW };
-  await jobs.settle(job.id, "a", { records: [newOccurrence()], nextAt: NOW, done: null }, look);
+  const left = newOccurrence({ scheduledAt: later(-MINUTE), fate: "skipped", runId: null });
+  await jobs.settle(job.id, "a", { records: [newOccurrence(), left], nextAt: NOW, done: null }, look);
   const key = { jobId: job.id, scheduledAt: NOW };
-  await occurrences.look(NOW, until, 5);
+  await occurrences.look({ now: NOW, until: until, limit: 5, queued: true });
   await occurrences.open([job.id]);
   await occurrences.hold(key, "run_1", NOW);
   await occurrences.begun(key, "ses_1", NOW);
@@ -75,6 +76,8 @@ test("every statement finds its rows by an index, and those of a tick by the ind
     nextAt: null,
     at: NOW,
   });
+  await hints.directories();
+  await hints.hint([{ id: job.id, at: NOW }], NOW);
   await nextDue();
   await jobs.update("ann", "cron", job.id, { name: "x" });
   await jobs.delete("ann", "cron", job.id);
@@ -108,8 +111,12 @@ test("every statement finds its rows by an index, and those of a tick by the ind
   expect(stepsOf("SELECT 1 FROM jobs WHERE kind")).toEqual([
     "SEARCH jobs USING COVERING INDEX jobs_due (kind=? AND status=? AND next_at<?)",
   ]);
-  expect(stepsOf("SET look_at = ? WHERE rowid IN").join()).toMatch(/INDEX occurrences_open \(look_at<\?\)/);
+  expect(stepsOf("SET look_at = ?3 WHERE rowid IN").join()).toMatch(/INDEX occurrences_open \(look_at<\?\)/);
   expect(stepsOf("UPDATE deliveries SET attempts").join()).toContain("INDEX deliveries_due (next_at<?)");
+  expect(stepsOf("UPDATE jobs SET next_at = max(")).toContain(
+    "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)",
+  );
+  expect(stepsOf("AS directory FROM jobs").join()).toContain("jobs_due (kind=? AND status=? AND next_at>?)");
   expect(stepsOf("UNION ALL").join()).toContain("jobs_due (kind=? AND status=? AND next_at>?)");
   closeDatabase(database);
   await backend.close();

@@ -1,6 +1,10 @@
 /** The agent's own tools for later: they ask, and what they make is the owner's. */
 import { afterEach, beforeEach, expect, test } from "vitest";
+import type { RunRecord } from "../../src/core/run.ts";
+import type { Scheduler } from "../../src/core/scheduler.ts";
+import type { ToolContext } from "../../src/core/tool.ts";
 import { closeDatabase } from "../../src/store/database.ts";
+import { createScheduleTask } from "../../src/tools/schedule-task.ts";
 import {
   createHome,
   createService,
@@ -68,6 +72,73 @@ test("P1: schedule_task asks; the job has the key of the run that made it, encry
   const { rows } = await database.read.execute("SELECT * FROM jobs");
   closeDatabase(database);
   expect(JSON.stringify(rows)).not.toContain("sk-of-the-caller-123");
+});
+
+test("P1: a task gets no tool that the conversation has not, named or not", async () => {
+  const later = { command: "x", cron_time: "07:30" };
+  const has = { allowed_tools: ["schedule_task", "recall"] };
+  for (const [allowed_tools, sentence] of [
+    [["recall", "run_terminal_command"], "this conversation has no tool run_terminal_command itself"],
+    [["*"], "has no tool * itself"],
+    [undefined, "has only some of the tools"],
+  ] as const) {
+    await serve(call("schedule_task", { ...later, allowed_tools }));
+    const { session_id } = await ask(has);
+    const { output, is_error } = await allow(session_id);
+    expect([is_error, output]).toEqual([true, expect.stringContaining(sentence)]);
+    expect(await jobs()).toEqual([]);
+    await service.close();
+  }
+  await serve(call("schedule_task", { ...later, allowed_tools: ["recall"] }));
+  const { session_id } = await ask(has);
+  expect((await allow(session_id)).output).toContain("Scheduled as job_");
+  expect(await jobs()).toMatchObject([{ allowed_tools: ["recall"], agent_name: null }]);
+});
+
+test("P1: what a named agent has done later is done by that agent", async () => {
+  await serve(call("schedule_task", { command: "x", cron_time: "07:30" }));
+  const tools = ["schedule_task", "recall"];
+  expect((await service.post("/api/agents", { name: "gardener", tools })).status).toBe(201);
+  const { session_id } = await ask({ agent_name: "gardener" });
+  expect((await allow(session_id)).output).toContain("Scheduled as job_");
+  expect(await jobs()).toMatchObject([{ agent_name: "gardener", allowed_tools: null }]);
+});
+
+test("P1: a job that may schedule gives what it schedules no more than it has", async () => {
+  const task = { command: "y", interval_minutes: 5, allowed_tools: ["run_terminal_command"] };
+  await serve(call("schedule_task", task));
+  const job = { command: "x", interval_minutes: 60, allowed_tools: ["schedule_task"] };
+  const { job_id } = await json(await service.post("/api/cron", job));
+  home.clock.now = new Date(START.getTime() + 3_600_000);
+  await service.services.tick();
+  const runs = async () => (await json(await service.request(`/api/cron/${job_id}/runs`))).runs;
+  while (!(await runs())[0]?.ended_at) await new Promise((resolve) => setImmediate(resolve));
+  const [run] = await runs();
+  expect([run.fate, run.denied_tools]).toEqual(["ran", []]);
+  const { messages } = await json(await service.request(`/api/sessions/${run.session_id}/messages`));
+  expect(JSON.stringify(messages)).toContain("has no tool run_terminal_command itself");
+  expect((await jobs()).map(({ id }: { id: string }) => id)).toEqual([job_id]);
+});
+
+test("K1: where the caller's key could not be kept, nothing is scheduled that would use the operator's", async () => {
+  await serve();
+  const spec = {
+    provider: "openai",
+    agent: "dragoman",
+    tools: [],
+    request: { model: "m" },
+    callersKey: true,
+  };
+  const run = { spec, sealedKey: null } as unknown as RunRecord;
+  const scheduler = new Proxy({} as Scheduler, {
+    get: () => () => expect.unreachable("nothing may be scheduled"),
+  });
+  const tool = createScheduleTask(scheduler, { get: async () => run });
+  const { content, failed } = await tool.run({ command: "x", cron_time: "7:30" }, {
+    owner: "ann",
+    runId: "run_1",
+  } as ToolContext);
+  expect([failed, JSON.stringify(content)]).toEqual([true, expect.stringContaining("SECRET_KEY")]);
 });
 
 test("what is wrong with a task is told to the model", async () => {

@@ -1,14 +1,7 @@
 /** `/api/cron` and `/api/automation`. */
 import * as z from "zod";
-import {
-  cronList,
-  cronPatch,
-  cronRequest,
-  cronSaved,
-  cronView,
-  occurrenceList,
-  runStarted,
-} from "../cron-records.ts";
+import { cronPatch, cronRequest } from "../cron-fields.ts";
+import { cronList, cronSaved, cronView, occurrenceList, runStarted } from "../cron-records.ts";
 import type { Operation } from "./operation.ts";
 import { idempotency, paging } from "./parameters.ts";
 import { deleted } from "./session-routes.ts";
