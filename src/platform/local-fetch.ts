@@ -63,10 +63,17 @@ async function request(hop: Hop, addresses: string[], signal: AbortSignal): Prom
     lookup: pinnedTo(addresses),
   };
   return new Promise((resolve, reject) => {
-    const fail = (cause?: unknown): void =>
-      reject(new AppError("unreachable", `${nameOf(url)} ${sentenceOf(cause)}`, { cause }));
+    let answered = false;
+    const answer = (message: IncomingMessage): void => {
+      answered = true;
+      resolve(message);
+    };
+    const fail = (cause?: unknown): void => {
+      // Every connection closes in the end: an error for that would cost its stack.
+      if (!answered) reject(new AppError("unreachable", `${nameOf(url)} ${sentenceOf(cause)}`, { cause }));
+    };
     const outgoing = client.request(options);
-    outgoing.once("response", resolve).on("error", fail).once("close", fail);
+    outgoing.once("response", answer).on("error", fail).once("close", fail);
     outgoing.end(typeof body === "string" ? Buffer.from(body) : (body ?? undefined));
   });
 }

@@ -1,6 +1,10 @@
-/** From workspace paths to host paths that are inside the root after every symlink. */
-import { constants, existsSync, mkdirSync, realpathSync } from "node:fs";
-import { lstat, mkdir, open, realpath } from "node:fs/promises";
+/**
+ * From workspace paths to host paths that are inside the root after every symlink. What only looks a name up is asked at once:
+ * through the thread pool it would cost the event loop itself ten times as much, and a tool asks a dozen times.
+ */
+import type { Stats } from "node:fs";
+import { closeSync, constants, existsSync, lstatSync, mkdirSync, openSync, realpathSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { AppError } from "../errors.ts";
 import {
@@ -62,28 +66,29 @@ export function createLocalPaths(givenRoot: string): LocalPaths {
 
   async function pinned<T>(directory: string, path: string, work: (base: string) => Promise<T>): Promise<T> {
     const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-    const handle = await open(directory, flags).catch((error) => {
+    const descriptor = orFail(
+      () => openSync(directory, flags),
       // A link where a directory was is ELOOP or ENOTDIR, as the system likes.
-      throw codeOf(error) === "ELOOP" || codeOf(error) === "ENOTDIR"
-        ? replaced(path)
-        : toAppError(error, path);
-    });
+      (error) =>
+        codeOf(error) === "ELOOP" || codeOf(error) === "ENOTDIR" ? replaced(path) : toAppError(error, path),
+    );
     try {
-      const base = hasDescriptors ? join(DESCRIPTORS, String(handle.fd)) : directory;
-      if ((await realpath(base)) !== directory) throw replaced(path);
+      const base = hasDescriptors ? join(DESCRIPTORS, String(descriptor)) : directory;
+      if (realpathSync.native(base) !== directory) throw replaced(path);
       return await work(base);
     } catch (error) {
       throw toAppError(error, path);
     } finally {
-      await handle.close();
+      closeSync(descriptor);
     }
   }
 
-  async function realDirectory(path: string): Promise<string> {
+  function realDirectory(path: string): string {
     if (path === "") return root;
-    const real = await realpath(join(root, path)).catch((error) => {
-      throw toAppError(error, path);
-    });
+    const real = orFail(
+      () => realpathSync.native(join(root, path)),
+      (error) => toAppError(error, path),
+    );
     if (!inside(real)) throw outside(path);
     return real;
   }
@@ -91,18 +96,16 @@ export function createLocalPaths(givenRoot: string): LocalPaths {
   async function locate(path: string): Promise<Located> {
     const normal = normalize(path);
     if (normal === "") return { path: "", parent: root, real: root, exists: true };
-    const parent = await realDirectory(parentOf(normal));
+    const parent = realDirectory(parentOf(normal));
     const place = join(parent, nameOf(normal));
-    const real = await realpath(place).catch((error) => {
-      if (codeOf(error) === "ENOENT") return null;
-      throw codeOf(error) === "ENOTDIR" ? notDirectory(parentOf(normal)) : toAppError(error, normal);
-    });
+    const real = realOf(place, (error) =>
+      codeOf(error) === "ENOTDIR" ? notDirectory(parentOf(normal)) : toAppError(error, normal),
+    );
     if (real !== null) {
       if (!inside(real)) throw outside(path);
       return { path: normal, parent: resolve(real, ".."), real, exists: true };
     }
-    const found = await lstat(place).catch(() => null);
-    if (found?.isSymbolicLink()) {
+    if (statsAt(place)?.isSymbolicLink()) {
       throw new AppError(
         "invalid_request",
         `${quote(normal)} is a symbolic link to something that is not there.`,
@@ -124,26 +127,54 @@ export function createLocalPaths(givenRoot: string): LocalPaths {
     async entry(path) {
       const normal = normalize(path);
       if (normal === "") return root;
-      return join(await realDirectory(parentOf(normal)), nameOf(normal));
+      return join(realDirectory(parentOf(normal)), nameOf(normal));
     },
     async makeParents(path) {
       const parent = parentOf(normalize(path));
       if (parent === "") return;
       let at = "";
       for (const name of parent.split("/")) {
-        const above = await realDirectory(at);
+        const above = realDirectory(at);
         at = at === "" ? name : `${at}/${name}`;
         await pinned(above, at, (base) => mkdir(join(base, name))).catch((error) => {
           if (codeOf(error) !== "EEXIST") throw error;
         });
       }
-      const real = await realDirectory(parent);
-      if (!(await lstat(real).catch(failAs(parent))).isDirectory()) throw notDirectory(parent);
+      const real = realDirectory(parent);
+      if (!statsAt(real)?.isDirectory()) throw notDirectory(parent);
     },
     async isReal(directory) {
-      return (await realpath(directory).catch(() => null)) === directory;
+      return realOf(directory, () => null) === directory;
     },
   };
+}
+
+/** What is at a place itself, be it a link; null where nothing can be seen. */
+export function statsAt(place: string): Stats | null {
+  try {
+    return lstatSync(place);
+  } catch {
+    return null;
+  }
+}
+
+/** null where nothing is, or where `fault` makes null of what prevents it. */
+function realOf(place: string, fault: (error: unknown) => unknown): string | null {
+  try {
+    return realpathSync.native(place);
+  } catch (error) {
+    const thrown = codeOf(error) === "ENOENT" ? null : fault(error);
+    if (thrown === null) return null;
+    throw thrown;
+  }
+}
+
+function orFail<T>(work: () => T, fault: (error: unknown) => unknown): T {
+  try {
+    return work();
+  } catch (error) {
+    throw fault(error);
+  }
 }
 
 export function replaced(path: string): AppError {

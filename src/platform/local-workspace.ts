@@ -4,7 +4,7 @@
  * between is noticed before a byte is read or written.
  */
 import type { Stats } from "node:fs";
-import { constants } from "node:fs";
+import { constants, fstatSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { lstat, open, rename, rm, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -12,8 +12,8 @@ import type { FileEntry, Workspace } from "../core/platform.ts";
 import { AppError } from "../errors.ts";
 import { listDirectory, TEMPORARY_PREFIX, toEntry, walk } from "./local-listing.ts";
 import type { LocalPaths, Located } from "./local-paths.ts";
-import { createLocalPaths, failAs, replaced } from "./local-paths.ts";
-import { isDirectory, outside, quote } from "./paths.ts";
+import { createLocalPaths, replaced, statsAt } from "./local-paths.ts";
+import { isDirectory, notFound, outside, quote } from "./paths.ts";
 
 /** Bytes that one read without a `limit` returns at most; a larger file is read in ranges. */
 const MAX_READ_BYTES = 64 * 1024 * 1024;
@@ -36,7 +36,8 @@ export function createLocalWorkspace(root: string): Workspace {
 
 async function statPath(paths: LocalPaths, path: string): Promise<FileEntry> {
   const at = await paths.existing(path);
-  const stats = await lstat(at.real).catch(failAs(at.path));
+  const stats = statsAt(at.real);
+  if (stats === null) throw notFound(at.path);
   // Resolved a moment ago, so a link here now was put there since.
   if (stats.isSymbolicLink()) throw outside(path);
   return toEntry(at.path, stats);
@@ -54,7 +55,7 @@ async function readFile(
     // O_NONBLOCK: opening a FIFO must not wait for its writer.
     const handle = await open(place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
-      const stats = await handle.stat();
+      const stats = fstatSync(handle.fd);
       await confirm(paths, at, stats, place);
       if (stats.isDirectory()) throw isDirectory(at.path);
       if (!stats.isFile()) throw notRegular(at.path);
@@ -85,7 +86,7 @@ async function readExactly(handle: FileHandle, offset: number, length: number): 
 
 /** The opened file must be the one at the place it was opened at, and its directory still inside the root. */
 async function confirm(paths: LocalPaths, at: Located, opened: Stats, place: string): Promise<void> {
-  const there = await lstat(place).catch(() => null);
+  const there = statsAt(place);
   const same = there !== null && there.ino === opened.ino && there.dev === opened.dev;
   if (!same || !(await paths.isReal(at.parent))) throw replaced(at.path);
 }
