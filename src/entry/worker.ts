@@ -17,8 +17,11 @@ export default {
   fetch(request: Request, env: Env): Response | Promise<Response> {
     return handlerOf(env)(request, { address: () => request.headers.get("cf-connecting-ip") ?? undefined });
   },
-  /** The cron trigger of wrangler.toml. */
+  /**
+   * The cron trigger of wrangler.toml. Each has a service of its own: what a request of this isolate has left when it was
+   * cut off looks, in the service that it belongs to, as if somebody were still at it.
+   */
   async scheduled(_event: unknown, env: Env): Promise<void> {
-    await handlerOf(env).tick?.();
+    await createWorkerHandler(env, waitUntil, service).tick?.();
   },
 };

@@ -22,7 +22,7 @@ const LONG_LEASE = 60;
 const SHORT_LEASE = 2;
 
 /** Of the runs on a server, so many may lose their end at most. */
-const UNSTORED_SHARE = 0.05;
+const UNSTORED_SHARE = 0.02;
 
 /** Jobs made at once. */
 const MADE_AT_ONCE = 20;
