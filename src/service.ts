@@ -14,11 +14,12 @@ export const service: Service = {
     const database =
       config.database.url === undefined
         ? await openFileDatabase(host.file, host.createClient)
-        : openServer(config, host);
+        : openServer(config, host, false);
     await migrate(database, host.migrations, host.now);
     return createStore({ ...hostOf(host), database });
   },
-  openServerStore: (config, host) => createStore({ ...hostOf(host), database: openServer(config, host) }),
+  openServerStore: (config, host) =>
+    createStore({ ...hostOf(host), database: openServer(config, host, true) }),
   compose(config, platform, store) {
     const services = createServices(config, platform, store);
     const app = createApp(services);
@@ -27,8 +28,8 @@ export const service: Service = {
   },
 };
 
-function openServer({ database: { url = "", authToken } }: Config, host: StoreHost) {
-  return openRemoteDatabase({ url, authToken }, host.createClient);
+function openServer({ database: { url = "", authToken } }: Config, host: StoreHost, requestBound: boolean) {
+  return openRemoteDatabase({ url, authToken, requestBound }, host.createClient);
 }
 
 function hostOf({ log, now, background }: StoreHost | LocalStoreHost) {

@@ -7,6 +7,8 @@ import { isBusy, toStoreFault } from "./faults.ts";
 
 export interface Database {
   readonly kind: "file" | "remote";
+  /** What one request has sent may end with it, unanswered, and others may not wait for it: on Workers. */
+  readonly requestBound?: boolean | undefined;
   /** Used by the write queue alone. */
   readonly write: Connection;
   readonly read: Connection;
@@ -52,7 +54,7 @@ export async function openFileDatabase(path: string, createClient: CreateClient)
 
 /** Opens a libSQL server. Nothing is sent before the first statement. `createClient` is that of `@libsql/client/web`. */
 export function openRemoteDatabase(
-  options: { url: string; authToken?: string | undefined },
+  options: { url: string; authToken?: string | undefined; requestBound?: boolean | undefined },
   createClient: CreateClient,
 ): Database {
   const client = createClient({
@@ -62,7 +64,7 @@ export function openRemoteDatabase(
     concurrency: Number.POSITIVE_INFINITY,
     fetch: (request: Request) => fetch(request, { signal: AbortSignal.timeout(ANSWER_WAIT_MS) }),
   });
-  return { kind: "remote", write: client, read: client };
+  return { kind: "remote", requestBound: options.requestBound, write: client, read: client };
 }
 
 /** Per connection, so it is said again after every reconnect. A killed process loses nothing with NORMAL under WAL. */

@@ -1,8 +1,9 @@
 /**
  * Every write of the service. Each is one atomic batch.
  *
- * Batches for a file that come within one turn of the event loop share a transaction, since what a commit costs hardly
- * depends on how much is in it. A transaction that fails is taken back, and its batches are written one by one.
+ * Batches that come within one turn of the event loop, or while the one before is written, share a transaction, since what
+ * a commit costs hardly depends on how much is in it. A transaction that fails is taken back, and its batches are written
+ * one by one.
  *
  * A file has one writing connection, and the batches wait for it in line: the client would otherwise open further
  * connections that fail each other with SQLITE_BUSY, and after one SQLITE_BUSY a connection reports writes as done that
@@ -10,8 +11,8 @@
  * replaced before anything else runs.
  *
  * A server orders its writers itself, but sqld 0.24 answers some of them with SQLITE_BUSY, and may stop for good, when
- * several wait at once. So a process sends it one batch at a time too. That wait also looks at the clock, because on
- * workerd the batch before belongs to another request and may end with it, unnoticed.
+ * several wait at once. So a process sends it one transaction at a time too. On workerd the one before belongs to another
+ * request and may end with it, unnoticed: there each batch is sent alone, and its wait also looks at the clock.
  */
 import type { InStatement, ResultSet } from "@libsql/client/web";
 import { AppError } from "../errors.ts";
@@ -24,8 +25,9 @@ const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 80;
 /** Batches in line at once. */
 const LINE_LIMIT = 10_000;
-/** Statements of a shared transaction: nothing else happens until it is over. */
+/** Statements of a shared transaction, and characters of their texts: nothing else is written until it is over. */
 const TOGETHER_LIMIT = 200;
+const TOGETHER_LENGTH = 256 * 1024;
 /** A waiting batch looks this often whether the one before has vanished. Milliseconds. */
 const LOOK_MS = 50;
 /** A batch that is out for longer has ended with its request. Milliseconds. */
@@ -43,9 +45,10 @@ export class WriteQueue {
   readonly #patienceMs: number;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
-  /** Those that share the next transaction on a file, and how many statements they have. */
+  /** Those that share the next transaction, how many statements they have, and how long these are. */
   #group: Waiting[] = [];
   #groupSize = 0;
+  #groupLength = 0;
   /** The batch that a server has, and when it was sent. */
   #sent: { at: number } | undefined;
   readonly #wakes: (() => void)[] = [];
@@ -57,12 +60,16 @@ export class WriteQueue {
 
   /** All statements or none. Throws AppError `unavailable` or `storage_full`; a broken constraint as it came. */
   batch(statements: InStatement[]): Promise<ResultSet[]> {
-    if (this.#database.kind === "remote") return this.#enqueue(() => this.#write(statements));
+    if (this.#database.requestBound) return this.#enqueue(() => this.#write(statements));
     if (this.#waiting >= LINE_LIMIT) return Promise.reject(overloaded());
+    const length = lengthOf(statements);
     return new Promise((resolve, reject) => {
-      if (this.#group.length === 0 || this.#groupSize + statements.length > TOGETHER_LIMIT) this.#openGroup();
+      const full =
+        this.#groupSize + statements.length > TOGETHER_LIMIT || this.#groupLength + length > TOGETHER_LENGTH;
+      if (this.#group.length === 0 || full) this.#openGroup();
       this.#waiting += 1;
       this.#groupSize += statements.length;
+      this.#groupLength += length;
       this.#group.push({ statements, deadline: performance.now() + this.#patienceMs, resolve, reject });
     });
   }
@@ -75,6 +82,7 @@ export class WriteQueue {
     const group: Waiting[] = [];
     this.#group = group;
     this.#groupSize = 0;
+    this.#groupLength = 0;
     const before = this.#last;
     this.#last = endOfTurn()
       .then(() => before)
@@ -89,7 +97,11 @@ export class WriteQueue {
   }
 
   /** Settles all of them, and never rejects itself. */
-  async #writeGroup(group: Waiting[]): Promise<void> {
+  async #writeGroup(all: Waiting[]): Promise<void> {
+    const now = performance.now();
+    const group = all.filter(({ deadline }) => deadline >= now);
+    if (group.length < all.length)
+      for (const { deadline, reject } of all) if (deadline < now) reject(overloaded());
     if (group.length > 1 && (await this.#writeTogether(group))) return;
     for (const { statements, deadline, resolve, reject } of group)
       await this.#attempt(() => this.#write(statements), deadline).then(resolve, reject);
@@ -97,8 +109,10 @@ export class WriteQueue {
 
   /** Returns false when nothing has been written and each of them has to be tried by itself. */
   async #writeTogether(group: Waiting[]): Promise<boolean> {
+    const statements = group.flatMap((each) => each.statements);
+    const deadline = Math.min(...group.map((each) => each.deadline));
     try {
-      const results = await this.#write(group.flatMap(({ statements }) => statements));
+      const results = await this.#attempt(() => this.#write(statements), deadline);
       let from = 0;
       for (const { statements, resolve } of group) {
         resolve(results.slice(from, from + statements.length));
@@ -106,10 +120,9 @@ export class WriteQueue {
       }
       return true;
     } catch (error) {
-      if (isConstraint(error)) return false;
-      await this.#replaceConnection();
-      if (isBusy(error) || isBeforeCommit(error)) return false;
-      for (const { reject } of group) reject(toStoreFault(error));
+      const reason = error instanceof AppError ? error.cause : error;
+      if (isConstraint(reason) || (isBeforeCommit(reason) && !isBusy(reason))) return false;
+      for (const { reject } of group) reject(error);
       return true;
     }
   }
@@ -127,7 +140,7 @@ export class WriteQueue {
   #enqueue(work: () => Promise<ResultSet[]>): Promise<ResultSet[]> {
     const deadline = performance.now() + this.#patienceMs;
     if (this.#waiting >= LINE_LIMIT || this.#wakes.length >= LINE_LIMIT) return Promise.reject(overloaded());
-    if (this.#database.kind === "remote") return this.#send(work, deadline);
+    if (this.#database.requestBound) return this.#send(work, deadline);
     this.#waiting += 1;
     // What comes later stays behind it.
     this.#group = [];
@@ -197,6 +210,15 @@ export class WriteQueue {
 /** A commit that has failed may have come to the file after all, and must not be repeated. */
 function isBeforeCommit(error: unknown): boolean {
   return error instanceof Error && "statementIndex" in error;
+}
+
+function lengthOf(statements: InStatement[]): number {
+  let length = 0;
+  for (const statement of statements) {
+    if (typeof statement === "string" || !Array.isArray(statement.args)) continue;
+    for (const arg of statement.args) if (typeof arg === "string") length += arg.length;
+  }
+  return length;
 }
 
 /** What is under way in this turn of the event loop has sent its batches by then. */

@@ -30,22 +30,20 @@ const MADE_AT_ONCE = 20;
 interface Place {
   kind: "file" | "server";
   name: string;
-  /** Runs at once in a process: a server takes the writes of all one by one. */
-  concurrency: number;
   available: boolean;
   create(): Promise<{ where: string; open(): Promise<Database>; close(): Promise<void> }>;
 }
 
 const PLACES: Place[] = [
   {
-    ...{ kind: "file", name: "a file", available: true, concurrency: 4 },
+    ...{ kind: "file", name: "a file", available: true },
     async create() {
       const backend = await createFileBackend();
       return { where: backend.path, open: () => backend.open(), close: () => backend.close() };
     },
   },
   {
-    ...{ kind: "server", name: `a libSQL server${sqldNote}`, available: hasSqld, concurrency: 1 },
+    ...{ kind: "server", name: `a libSQL server${sqldNote}`, available: hasSqld },
     async create() {
       const sqld = await startSqld();
       const open = async () => openRemoteDatabase({ url: sqld.url }, createWebClient);
@@ -60,13 +58,8 @@ afterEach(() => {
 });
 
 /** `asked`: the commands that models were given, one entry for each call. */
-function ticker(
-  [where, concurrency]: [string, number],
-  lease: number,
-  asked: string[],
-  onAsked?: (child: ChildProcess) => void,
-) {
-  const child = spawn(process.execPath, [TICKER, where, String(lease), String(concurrency)], {
+function ticker(where: string, lease: number, asked: string[], onAsked?: (child: ChildProcess) => void) {
+  const child = spawn(process.execPath, [TICKER, where, String(lease)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   children.push(child);
@@ -96,75 +89,68 @@ async function rowsOf(database: Database, sql: string) {
   return (await database.read.execute(sql)).rows.map((row) => ({ ...row }));
 }
 
-describe.each(PLACES.filter(({ available }) => available))(
-  "R3: on $name",
-  ({ kind, create, concurrency }) => {
-    test(
-      `${PROCESSES} processes, ${JOBS} occurrences that are due: as many runs, each once`,
-      async () => {
-        const place = await create();
-        const database = await place.open();
-        await due(database, JOBS);
-        const asked: string[] = [];
-        const ended = await Promise.all(
-          Array.from({ length: PROCESSES }, () => ticker([place.where, concurrency], LONG_LEASE, asked)),
-        );
-        expect(ended.map(([code]) => code)).toEqual(Array(PROCESSES).fill(0));
-        expect(asked.toSorted()).toEqual(Array.from({ length: JOBS }, (_, n) => `command ${n}`).toSorted());
-        const [counts] = await rowsOf(
-          database,
-          `SELECT count(*) AS occurrences, count(DISTINCT o.job_id) AS jobs, count(DISTINCT r.id) AS runs,
+describe.each(PLACES.filter(({ available }) => available))("R3: on $name", ({ kind, create }) => {
+  test(
+    `${PROCESSES} processes, ${JOBS} occurrences that are due: as many runs, each once`,
+    async () => {
+      const place = await create();
+      const database = await place.open();
+      await due(database, JOBS);
+      const asked: string[] = [];
+      const ended = await Promise.all(
+        Array.from({ length: PROCESSES }, () => ticker(place.where, LONG_LEASE, asked)),
+      );
+      expect(ended.map(([code]) => code)).toEqual(Array(PROCESSES).fill(0));
+      expect(asked.toSorted()).toEqual(Array.from({ length: JOBS }, (_, n) => `command ${n}`).toSorted());
+      const [counts] = await rowsOf(
+        database,
+        `SELECT count(*) AS occurrences, count(DISTINCT o.job_id) AS jobs, count(DISTINCT r.id) AS runs,
           sum(o.fate IN ('ran', 'late') AND r.status = 'completed') AS ran,
           sum(o.fate = 'failed' AND r.status = 'failed' AND o.reason LIKE '%database%') AS unstored
           FROM occurrences AS o LEFT JOIN runs AS r ON r.id = o.run_id`,
-        );
-        expect(counts).toMatchObject({ occurrences: JOBS, jobs: JOBS, runs: JOBS });
-        // A server with too much to do may refuse the end of a run: that is told, and it is not run again.
-        const unstored = kind === "server" ? Number(counts?.unstored) : 0;
-        expect(Number(counts?.ran) + unstored).toBe(JOBS);
-        expect(unstored).toBeLessThanOrEqual(JOBS * UNSTORED_SHARE);
-        expect(await rowsOf(database, "SELECT count(*) AS n FROM runs")).toEqual([{ n: JOBS }]);
-        closeDatabase(database);
-        await place.close();
-      },
-      LIMIT_MS,
-    );
+      );
+      expect(counts).toMatchObject({ occurrences: JOBS, jobs: JOBS, runs: JOBS });
+      // A server with too much to do may refuse the end of a run: that is told, and it is not run again.
+      const unstored = kind === "server" ? Number(counts?.unstored) : 0;
+      expect(Number(counts?.ran) + unstored).toBe(JOBS);
+      expect(unstored).toBeLessThanOrEqual(JOBS * UNSTORED_SHARE);
+      expect(await rowsOf(database, "SELECT count(*) AS n FROM runs")).toEqual([{ n: JOBS }]);
+      closeDatabase(database);
+      await place.close();
+    },
+    LIMIT_MS,
+  );
 
-    test(
-      `one of four killed among ${JOBS_KILLED}: every occurrence has one fate, and what was given up is reported`,
-      async () => {
-        const place = await create();
-        const database = await place.open();
-        await due(database, JOBS_KILLED);
-        const asked: string[] = [];
-        const doomed = ticker([place.where, concurrency], SHORT_LEASE, asked, (child) =>
-          child.kill("SIGKILL"),
-        );
-        const ended = await Promise.all(
-          [1, 2, 3].map(() => ticker([place.where, concurrency], SHORT_LEASE, asked)),
-        );
-        await doomed;
-        expect(ended.map(([code]) => code)).toEqual([0, 0, 0]);
-        const fates = await rowsOf(
-          database,
-          `SELECT o.fate, o.reason, o.look_at, r.status, r.recoveries FROM occurrences AS o
+  test(
+    `one of four killed among ${JOBS_KILLED}: every occurrence has one fate, and what was given up is reported`,
+    async () => {
+      const place = await create();
+      const database = await place.open();
+      await due(database, JOBS_KILLED);
+      const asked: string[] = [];
+      const doomed = ticker(place.where, SHORT_LEASE, asked, (child) => child.kill("SIGKILL"));
+      const ended = await Promise.all([1, 2, 3].map(() => ticker(place.where, SHORT_LEASE, asked)));
+      await doomed;
+      expect(ended.map(([code]) => code)).toEqual([0, 0, 0]);
+      const fates = await rowsOf(
+        database,
+        `SELECT o.fate, o.reason, o.look_at, r.status, r.recoveries FROM occurrences AS o
           LEFT JOIN runs AS r ON r.id = o.run_id`,
-        );
-        expect(fates).toHaveLength(JOBS_KILLED);
-        for (const { fate, reason, look_at, status } of fates) {
-          expect(look_at).toBeNull();
-          if (fate === "failed") expect(String(reason)).toContain("The service stopped between");
-          else expect([["ran", "late"].includes(String(fate)), status]).toEqual([true, "completed"]);
-          if (fate === "failed") expect(status).toBeNull();
-        }
-        expect(fates.filter(({ fate }) => fate !== "failed").length).toBeGreaterThanOrEqual(JOBS_KILLED - 8);
-        expect(await rowsOf(database, "SELECT count(*) AS n FROM runs WHERE status <> 'completed'")).toEqual([
-          { n: 0 },
-        ]);
-        closeDatabase(database);
-        await place.close();
-      },
-      LIMIT_MS,
-    );
-  },
-);
+      );
+      expect(fates).toHaveLength(JOBS_KILLED);
+      for (const { fate, reason, look_at, status } of fates) {
+        expect(look_at).toBeNull();
+        if (fate === "failed") expect(String(reason)).toContain("The service stopped between");
+        else expect([["ran", "late"].includes(String(fate)), status]).toEqual([true, "completed"]);
+        if (fate === "failed") expect(status).toBeNull();
+      }
+      expect(fates.filter(({ fate }) => fate !== "failed").length).toBeGreaterThanOrEqual(JOBS_KILLED - 8);
+      expect(await rowsOf(database, "SELECT count(*) AS n FROM runs WHERE status <> 'completed'")).toEqual([
+        { n: 0 },
+      ]);
+      closeDatabase(database);
+      await place.close();
+    },
+    LIMIT_MS,
+  );
+});

@@ -18,7 +18,7 @@ import { scriptedEvents } from "../scripted-model.ts";
 /** Milliseconds. */
 const BETWEEN_TICKS = 50;
 
-const [where = "", leaseSeconds = "30", concurrency = "4"] = process.argv.slice(2);
+const [where = "", leaseSeconds = "30"] = process.argv.slice(2);
 const database = where.startsWith("http")
   ? openRemoteDatabase({ url: where }, createWebClient)
   : await openFileDatabase(where, createClient);
@@ -46,12 +46,7 @@ const model: ModelAdapter = {
     yield* scriptedEvents({ text: "done" });
   },
 };
-const env = {
-  OPENAI_API_KEY: "sk-operator",
-  TERMINAL: "off",
-  RUN_LEASE: leaseSeconds,
-  AUTOMATION_CONCURRENCY: concurrency,
-};
+const env = { OPENAI_API_KEY: "sk-operator", TERMINAL: "off", RUN_LEASE: leaseSeconds };
 const services = createServices(parseConfig(env, { runtime: "node" }), platform, store, {
   models: {
     choose: () => ({ provider: "openai", key: "sk-operator" }),

@@ -1,18 +1,17 @@
-/** Batches for a file that come together share a transaction; each still stands or falls by itself. */
+/** Batches that come together share a transaction; each still stands or falls by itself. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createClient } from "../../src/platform/local-database.ts";
-import { closeDatabase, type Database, openFileDatabase } from "../../src/store/database.ts";
+import { closeDatabase, type Database } from "../../src/store/database.ts";
 import { Reader } from "../../src/store/reader.ts";
 import { WriteQueue } from "../../src/store/write-queue.ts";
-import { type Backend, createFileBackend } from "./backends.ts";
+import { BACKENDS, type Backend } from "./backends.ts";
 
 const insert = (id: number, word = "x") => ({
   sql: "INSERT INTO things (id, word) VALUES (?, ?) RETURNING id",
   args: [id, word],
 });
 
-describe("the write queue on a file", () => {
-  let backend: Backend & { path: string };
+describe.each(BACKENDS.filter(({ available }) => available))("the write queue on $name", ({ create }) => {
+  let backend: Backend;
   let database: Database;
   let queue: WriteQueue;
   /** How many statements each transaction had. */
@@ -21,8 +20,8 @@ describe("the write queue on a file", () => {
   let fault: Error | undefined;
 
   beforeEach(async () => {
-    backend = await createFileBackend();
-    database = await openFileDatabase(backend.path, createClient);
+    backend = await create();
+    database = await backend.open();
     sizes = [];
     fault = undefined;
     const { batch } = database.write;
@@ -98,6 +97,28 @@ describe("the write queue on a file", () => {
     expect(sizes).toEqual([2]);
     await queue.batch([insert(3)]);
     expect(await ids()).toEqual([3]);
+  });
+
+  test("those that come while one is written are the next transaction", async () => {
+    const first = queue.batch([insert(1)]);
+    while (sizes.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    const others = [2, 3, 4].map((id) => queue.batch([insert(id)]));
+    await Promise.all([first, ...others]);
+    expect(sizes).toEqual([1, 3]);
+    expect(await ids()).toEqual([1, 2, 3, 4]);
+  });
+
+  test("a shared transaction that meets another writer is tried again as one", async () => {
+    fault = Object.assign(new Error("database is locked"), { code: "SQLITE_BUSY", statementIndex: 0 });
+    await Promise.all([queue.batch([insert(1)]), queue.batch([insert(2)])]);
+    expect(sizes).toEqual([2, 2]);
+    expect(await ids()).toEqual([1, 2]);
+  });
+
+  test("long ones do not share", async () => {
+    const long = "x".repeat(200_000);
+    await Promise.all([1, 2, 3].map((id) => queue.batch([insert(id, long)])));
+    expect(sizes).toEqual([1, 1, 1]);
   });
 
   test("many are shared out over several transactions, and none is lost", async () => {
