@@ -6,28 +6,19 @@ import type { RunRecord } from "../core/run.ts";
 import { AppError } from "../errors.ts";
 import { callsOfSwarm } from "./approvals.ts";
 import type { Frame, RunClose } from "./journal.ts";
+import { LeasePulse } from "./lease-pulse.ts";
+import { LiveFrames, storedFrames } from "./live-frames.ts";
+import { pause } from "./pause.ts";
 import type { AgentServices, Turn } from "./turn.ts";
 import { cancelBelow, cancelPaused, endAbandoned } from "./turn-ending.ts";
 import { type Continuation, continueTurn, RECOVERIES } from "./turns.ts";
 
-/** How often leases are extended and stops from elsewhere are noticed. Milliseconds. */
-const PULSE_MS = 500;
-/** Of several pulses within it one extends the leases of all. Milliseconds. */
-const PULSE_APART_MS = PULSE_MS / 2;
-/** A run whose own pulse has been silent for longer may have ended with its request. Milliseconds. */
-const SILENT_MS = 4 * PULSE_MS;
 /** How often a run of another process is looked at again. Milliseconds. */
 const LOOK_AGAIN_MS = 200;
 /** How long a stop waits for another process to obey. Milliseconds. */
 const STOP_MS = 3_000;
 /** Runs taken over at once. */
 const TAKEN_AT_ONCE = 20;
-/** Rows of frames read at once: as many as hold about this many characters, since a slow reader holds on to them. */
-const FRAMES_PAGE = 50;
-const PAGE_LENGTH = 64 * 1024;
-/** Characters of frames that a live run keeps although they are stored, for readers who are almost up to date. */
-const KEPT_FRAMES = 4 * 1024;
-
 /** A run that this process drives. */
 export interface LiveRun {
   readonly runId: string;
@@ -40,21 +31,8 @@ export interface LiveRun {
 interface Live extends LiveRun {
   owner: string;
   controller: AbortController;
-  /** What it has shown, but for what is stored and long ago. */
-  frames: Frame[];
-  framesLength: number;
-  /** Number of the last event that is stored and not among `frames`. */
-  base: number;
-  /** Wake the readers; each is called once. */
-  waiting: Set<() => void>;
-  over: boolean;
+  shown: LiveFrames;
   close: RunClose | undefined;
-}
-
-interface Pulse {
-  timer: ReturnType<typeof setInterval>;
-  /** When it was felt last. */
-  at: number;
 }
 
 /** A run under our lease, read by somebody else: a `/v1` response. */
@@ -69,13 +47,13 @@ export class LiveRuns {
   readonly #held = new Map<string, Held>();
   /** Runs of ours whose end could not be stored, and why. */
   readonly #unstored = new Map<string, { owner: string; reason: unknown }>();
-  /** One for all; by run on workerd, where timers and runs end unnoticed with the request that they belong to. */
-  readonly #pulses = new Map<string, Pulse>();
-  #renewed = 0;
+  readonly #pulse: LeasePulse;
   #releasing = false;
 
   constructor(services: AgentServices) {
     this.#services = services;
+    const { platform } = services;
+    this.#pulse = new LeasePulse(platform.runtime === "workerd", () => platform.background(this.#renew()));
   }
 
   /** How many runs are under way in this process. */
@@ -90,10 +68,10 @@ export class LiveRuns {
       end = resolve;
     });
     this.#held.set(runId, { controller, ended });
-    this.#beat(runId);
+    this.#pulse.start(runId);
     return () => {
       this.#held.delete(runId);
-      this.#rest(runId);
+      this.#pulse.end(runId, this.size === 0);
       end();
     };
   }
@@ -110,11 +88,11 @@ export class LiveRuns {
       begin = resolve;
     });
     const live: Live = {
-      ...{ owner, runId: turn.runId, controller, frames: [], framesLength: 0, base: turn.storedSeq() },
-      ...{ waiting: new Set(), over: false, close: undefined, begun, ended: Promise.resolve(undefined) },
+      ...{ owner, runId: turn.runId, controller, shown: new LiveFrames(turn.storedSeq()) },
+      ...{ close: undefined, begun, ended: Promise.resolve(undefined) },
     };
     this.#live.set(turn.runId, live);
-    this.#beat(turn.runId);
+    this.#pulse.start(turn.runId);
     const ended = this.#pump(live, turn, begin);
     this.#services.platform.background(ended);
     return Object.assign(live, { ended });
@@ -131,15 +109,15 @@ export class LiveRuns {
         if (event.type === "run-close") live.close = event;
         if (unstored !== undefined) this.retryEnd(live.owner, live.runId, unstored);
         if (event.type === "model" || event.type === "run-close") begin(live.close);
-        if (frames.length > 0) show(live, frames, turn.storedSeq());
+        if (frames.length > 0) live.shown.show(frames, turn.storedSeq());
       }
       return live.close;
     } finally {
-      live.over = true;
+      live.shown.over = true;
       if (this.#live.get(live.runId) === live) this.#live.delete(live.runId);
       begin(live.close);
-      wake(live);
-      if (!this.#live.has(live.runId)) this.#rest(live.runId);
+      live.shown.end();
+      if (!this.#live.has(live.runId)) this.#pulse.end(live.runId, this.size === 0);
       // Somebody may have decided while the run was still at the calls decided before.
       if (live.close?.outcome === "paused" && !this.#releasing) await this.goOn(live.owner, live.runId);
     }
@@ -242,15 +220,16 @@ export class LiveRuns {
     let seen = after;
     while (!signal.aborted) {
       const live = this.#live.get(runId);
-      if (!live || live.owner !== owner || seen < live.base)
-        for await (const frame of this.#stored(owner, runId, seen)) {
+      if (!live || live.owner !== owner || seen < live.shown.base)
+        for await (const frame of storedFrames(this.#services.store.runs, owner, runId, seen)) {
           yield frame;
           seen = frame.seq;
         }
       if (live && live.owner === owner) {
-        seen = yield* follow(live, seen, signal);
-        if (live.close && live.over && seen >= live.base) return;
-        if (!live.over) continue;
+        const { shown } = live;
+        seen = yield* shown.follow(seen, signal);
+        if (live.close && shown.over && seen >= shown.base) return;
+        if (!shown.over) continue;
       }
       if (signal.aborted) return;
       const record = await this.#services.store.runs.get(owner, runId);
@@ -258,25 +237,6 @@ export class LiveRuns {
       if (record.lastEvent > seen || this.#live.has(runId)) continue;
       if (record.status !== "running") return;
       await pause(LOOK_AGAIN_MS, signal);
-    }
-  }
-
-  async *#stored(owner: string, runId: string, after: number): AsyncGenerator<Frame, void, void> {
-    let seen = after;
-    for (let page = 1; ; ) {
-      const rows = await this.#services.store.runs.frames(owner, runId, seen, page);
-      const complete = rows.length < page;
-      let length = 0;
-      for (let row = rows.shift(); row; row = rows.shift()) {
-        length += row.text.length;
-        for (const frame of framesIn(row.first, row.text)) {
-          if (frame.seq <= seen) continue;
-          seen = frame.seq;
-          yield frame;
-        }
-      }
-      if (complete) return;
-      page = Math.min(FRAMES_PAGE, Math.max(1, Math.floor((page * PAGE_LENGTH) / length)));
     }
   }
 
@@ -317,7 +277,7 @@ export class LiveRuns {
   /** Gives up all leases, so that others can go on at once with what is not finished here. */
   async release(): Promise<void> {
     this.#releasing = true;
-    for (const key of this.#pulses.keys()) this.#stopPulse(key);
+    this.#pulse.close();
     if (this.size > 0) await this.#services.store.runs.renew(this.#services.holder, new Date(0));
   }
 
@@ -329,92 +289,10 @@ export class LiveRuns {
     return new Date(this.#services.platform.now().getTime() + this.#services.leaseMs);
   }
 
-  #beat(runId: string): void {
-    const key = this.#pulseOf(runId);
-    if (this.#releasing || this.#pulses.has(key)) return;
-    const beat = () => {
-      pulse.at = performance.now();
-      if (pulse.at - this.#renewed >= PULSE_APART_MS) this.#services.platform.background(this.#renew());
-    };
-    const pulse: Pulse = { timer: setInterval(beat, PULSE_MS), at: performance.now() };
-    this.#pulses.set(key, pulse);
-  }
-
-  #rest(runId: string): void {
-    const key = this.#pulseOf(runId);
-    if (key === runId || this.size === 0) this.#stopPulse(key);
-  }
-
-  #stopPulse(key: string): void {
-    clearInterval(this.#pulses.get(key)?.timer);
-    this.#pulses.delete(key);
-  }
-
-  #pulseOf(runId: string): string {
-    return this.#services.platform.runtime === "workerd" ? runId : "";
-  }
-
-  /** Those whose leases are extended; undefined: all that are ours. */
-  #alive(): string[] | undefined {
-    if (this.#services.platform.runtime !== "workerd") return undefined;
-    const since = performance.now() - SILENT_MS;
-    return [...this.#pulses].flatMap(([runId, { at }]) => (at >= since ? [runId] : []));
-  }
-
   async #renew(): Promise<void> {
-    this.#renewed = performance.now();
     const { store, holder } = this.#services;
-    for (const runId of await store.runs.renew(holder, this.#lease(), this.#alive()))
+    for (const runId of await store.runs.renew(holder, this.#lease(), this.#pulse.alive()))
       (this.#live.get(runId) ?? this.#held.get(runId))?.controller.abort();
-  }
-}
-
-function show(live: Live, frames: Frame[], storedSeq: number): void {
-  // Readers have seen these by now; who comes later parses the text.
-  for (let at = live.frames.length; at > 0 && live.frames[at - 1]?.event !== undefined; at--)
-    (live.frames[at - 1] as Frame).event = undefined;
-  for (const frame of frames) {
-    live.frames.push(frame);
-    live.framesLength += frame.text.length;
-  }
-  if (live.framesLength > KEPT_FRAMES) forget(live, storedSeq);
-  wake(live);
-}
-
-function forget(live: Live, storedSeq: number): void {
-  let count = 0;
-  for (const { seq, text } of live.frames) {
-    if (seq > storedSeq || live.framesLength <= KEPT_FRAMES) break;
-    live.base = seq;
-    live.framesLength -= text.length;
-    count++;
-  }
-  live.frames.splice(0, count);
-}
-
-/** Yields what a live run shows, to its end, or until what comes next is to be found in the store. */
-async function* follow(live: Live, after: number, signal: AbortSignal): AsyncGenerator<Frame, number, void> {
-  let seen = after;
-  let resume = () => {};
-  const abort = () => resume();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    for (;;) {
-      if (seen < live.base) return seen;
-      const first = live.frames[0]?.seq ?? seen + 1;
-      const frame = live.frames[Math.max(0, seen + 1 - first)];
-      if (frame) {
-        seen = frame.seq;
-        yield frame;
-      } else if (live.over || signal.aborted) return seen;
-      else
-        await new Promise<void>((resolve) => {
-          resume = resolve;
-          live.waiting.add(resolve);
-        });
-    }
-  } finally {
-    signal.removeEventListener("abort", abort);
   }
 }
 
@@ -424,32 +302,4 @@ function interrupted(): AppError {
 
 function stopped(): AppError {
   return new AppError("cancelled", "The run was stopped.");
-}
-
-function wake(live: Live): void {
-  if (live.waiting.size === 0) return;
-  const waiting = [...live.waiting];
-  live.waiting.clear();
-  for (const resolve of waiting) resolve();
-}
-
-/** Events end in an empty line. */
-function* framesIn(first: number, text: string): Generator<Frame, void, void> {
-  for (let from = 0, seq = first; from < text.length; seq++) {
-    const end = text.indexOf("\n\n", from) + 2;
-    yield { seq, text: text.slice(from, end) };
-    from = end;
-  }
-}
-
-function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener("abort", end, { once: true });
-  });
 }
