@@ -7,12 +7,16 @@ import { AppError } from "../errors.ts";
 
 const MAX_GLOB_CHARS = 500;
 const MAX_PATTERN_CHARS = 1_000;
+/** Threads for which the engine takes about one step when it remembers. */
+const REMEMBERED = 100;
 
 export interface TextPattern {
   /** Whether one line, without its end, holds a match. */
   line(text: string): boolean;
   /** false only when no line of these can hold a match: one look at many lines. */
   block(text: string): boolean;
+  /** About how many steps the engine takes for each character at most. */
+  size: number;
 }
 
 /** @throws AppError `invalid_request` for what RE2 does not take, look-around and back-references among it. */
@@ -33,6 +37,7 @@ export function compileText(
     return {
       line: (text) => line.test(text),
       block: (text) => lineOnly || block.test(text),
+      size: stepsOf(line.programSize(), options.literal ? "" : pattern),
     };
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
@@ -42,6 +47,12 @@ export function compileText(
         "to search for the text as it is, set literal.",
     );
   }
+}
+
+/** With a word boundary or an end of a line the engine follows all of its threads; without, it remembers where they lead. */
+function stepsOf(threads: number, pattern: string): number {
+  const bare = pattern.replaceAll(/\[\^?\]?(?:\\[\s\S]|[^\]\\])*\]|\\[^bBAzZ]/g, "");
+  return /[\^$]|\\[bBAzZ]/.test(bare) ? threads : Math.ceil(threads / REMEMBERED);
 }
 
 /**

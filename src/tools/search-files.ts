@@ -10,10 +10,15 @@ const MAX_RESULTS = 1_000;
 const MAX_FILE_BYTES = 5 * 1024 * 1024;
 /** Characters of a found line that are shown. */
 const MAX_SHOWN_CHARS = 400;
-/** Characters searched between two turns of the event loop; a slow pattern takes some ten milliseconds for them. */
+/**
+ * Characters searched between two turns of the event loop, of one line and of several, by a pattern of few steps; one of
+ * more gets fewer. They take some ten milliseconds.
+ */
 const CHARS_PER_TURN = 64 * 1024;
-/** Characters of one line that are searched. */
-const MAX_SEARCHED_LINE = 256 * 1024;
+const LEAST_PER_TURN = 256;
+const FEW_STEPS = 16;
+/** Characters of one line that are searched, in turns. */
+const LINE_TURNS = 4;
 /** Files opened between two turns of the event loop. */
 const FILES_PER_TURN = 50;
 
@@ -71,6 +76,8 @@ class Search {
   readonly #pattern: TextPattern;
   readonly #limit: number;
   readonly #signal: AbortSignal;
+  readonly #perTurn: number;
+  readonly #longestLine: number;
   readonly #lines: string[] = [];
   #size = 0;
   #searched = 0;
@@ -83,6 +90,9 @@ class Search {
     this.#pattern = pattern;
     this.#limit = limit;
     this.#signal = signal;
+    const share = FEW_STEPS / Math.max(FEW_STEPS, pattern.size);
+    this.#perTurn = Math.max(LEAST_PER_TURN, Math.floor(CHARS_PER_TURN * share));
+    this.#longestLine = LINE_TURNS * this.#perTurn;
   }
 
   /** false when there is no room for more results. */
@@ -95,14 +105,14 @@ class Search {
     // Removed or closed to us since it was listed.
     if (bytes === null || isBinary(bytes)) return true;
     this.#searched++;
-    await this.#turn(CHARS_PER_TURN / FILES_PER_TURN);
+    await this.#turn(this.#perTurn / FILES_PER_TURN);
     const text = new TextDecoder().decode(bytes).replaceAll("\r\n", "\n").replace(/\n$/, "");
     let line = 1;
     for (let from = 0; from < text.length; ) {
-      const newline = text.indexOf("\n", Math.min(from + CHARS_PER_TURN, text.length));
+      const newline = text.indexOf("\n", Math.min(from + this.#perTurn, text.length));
       const end = newline === -1 ? text.length : newline;
       const block = text.slice(from, end);
-      const long = block.length > MAX_SEARCHED_LINE;
+      const long = block.length > this.#longestLine;
       const lines = long || this.#pattern.block(block) ? block.split("\n") : null;
       if (lines !== null && !this.#collect(entry.path, lines, line)) return false;
       line += lines?.length ?? countNewlines(block) + 1;
@@ -114,9 +124,8 @@ class Search {
 
   #collect(path: string, lines: string[], first: number): boolean {
     for (const [index, line] of lines.entries()) {
-      if (!this.#pattern.line(line.length > MAX_SEARCHED_LINE ? line.slice(0, MAX_SEARCHED_LINE) : line)) {
-        continue;
-      }
+      const searched = line.length > this.#longestLine ? line.slice(0, this.#longestLine) : line;
+      if (!this.#pattern.line(searched)) continue;
       const shown = `${path}:${first + index}: ${cutLine(line, MAX_SHOWN_CHARS)}`;
       this.#size += shown.length + 1;
       this.#cut = this.#lines.length === this.#limit || this.#size > MAX_RESULT_CHARS;
@@ -128,7 +137,7 @@ class Search {
 
   async #turn(work: number): Promise<void> {
     this.#sinceTurn += work;
-    if (this.#sinceTurn < CHARS_PER_TURN) return;
+    if (this.#sinceTurn < this.#perTurn) return;
     this.#sinceTurn = 0;
     await new Promise((resolve) => setTimeout(resolve, 0));
     this.#signal.throwIfAborted();

@@ -84,6 +84,16 @@ describe("search_files", () => {
     expect(turns).toBeGreaterThan(10);
   });
 
+  test("E6: the more a pattern costs, the sooner others get their turn", async () => {
+    await fixture.write("x.txt", `${"x".repeat(500)}\n`.repeat(20));
+    let turns = 0;
+    const ticker = setInterval(() => turns++, 0);
+    const found = await search({ pattern: "(?:x{0,1000}){1,1}\\by", path: "x.txt" });
+    clearInterval(ticker);
+    expect(found).toEqual(["No match in 1 text file."]);
+    expect(turns).toBeGreaterThan(5);
+  });
+
   test("a search that is stopped ends", async () => {
     await fixture.write("xs", "x\n".repeat(500_000));
     const stop = new AbortController();
