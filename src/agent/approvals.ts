@@ -75,7 +75,11 @@ export async function decideCalls(
     decided += result.decided.length;
   }
   if (wish.approved && wish.scope === "session")
-    await store.sessions.grant(owner, wish.sessionId, calls.flatMap(grantFor));
+    await store.sessions.grant(
+      owner,
+      wish.sessionId,
+      (await grantable(services, owner, calls)).flatMap(grantFor),
+    );
   return { runId, calls: after, repeated: decided === 0 };
 }
 
@@ -220,6 +224,12 @@ function isExpired(call: CallRecord, now: Date): boolean {
 
 function expired(call: CallRecord): AppError {
   return new AppError("gone", `The time to decide on the call '${call.callId}' is over. Ask for it again.`);
+}
+
+/** What needs consent whatever its arguments is asked about each time: the model may have read anything meanwhile (E4). */
+async function grantable(services: AgentServices, owner: string, calls: CallRecord[]): Promise<CallRecord[]> {
+  const tools = new Map((await services.tools.of(owner)).map((tool) => [tool.name, tool]));
+  return calls.filter(({ name }) => tools.get(name)?.consent === undefined);
 }
 
 /** `scope: session`: the same tool with the same kind of arguments. A command that is no plain argv is asked each time (P3). */

@@ -36,7 +36,9 @@ const decideArgs = z.object({
   scope: z
     .enum(["once", "session"])
     .optional()
-    .describe("`session`: the same kind of call is not asked about again in this session. Default `once`."),
+    .describe(
+      "`session`: the same kind of call is not asked about again in this session, but for memory, notes, schedules and watchdogs. Default `once`.",
+    ),
 });
 
 export function agentTools(services: Services, quota: Quota): ServedTool<McpCaller>[] {

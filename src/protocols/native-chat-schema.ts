@@ -126,7 +126,7 @@ export const approveRequest = z
       .enum(["once", "session"])
       .nullish()
       .describe(
-        "`session`: the same tool with the same kind of arguments is not asked about again in this session. Default `once`.",
+        "`session`: the same tool with the same kind of arguments is not asked about again in this session. Tools for memory, notes, schedules and watchdogs are asked about each time all the same. Default `once`.",
       ),
   })
   .meta({

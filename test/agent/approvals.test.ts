@@ -132,4 +132,25 @@ describe("P3: what a session's grant binds", () => {
     const next = await json(await service.post("/api/chat", { message: "y", session_id }));
     expect(next.auth_required).toBe(!unasked);
   });
+
+  test("E4: is never a tool that makes something for later: it asks each time", async () => {
+    const watch = (id: string, directory: string) => ({
+      id,
+      name: "watch",
+      args: { action: "x", directory },
+    });
+    const model = scriptedModel([
+      { calls: [watch("c1", "a")] },
+      { text: "one" },
+      { calls: [watch("c2", "b")] },
+      { text: "two" },
+    ]);
+    service = await createService(home, { model, tools: "own" });
+    const { session_id } = await json(await service.post("/api/chat", { message: "x" }));
+    const approval = { session_id, approved: true, scope: "session" };
+    expect(await json(await service.post("/api/chat/approve", approval))).toMatchObject({ reply: "one" });
+    const made = async () => (await json(await service.request("/api/watchdog"))).watchdogs.length;
+    const next = await json(await service.post("/api/chat", { message: "y", session_id }));
+    expect([next.auth_required, await made()]).toEqual([true, 1]);
+  });
 });
