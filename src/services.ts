@@ -133,12 +133,12 @@ export function createServices(
   };
   const runs = new LiveRuns(agent);
   const automation: AutomationService = createAutomation({
-    ...{ agent, runs, ...config.automation, leaseMs: config.sessions.leaseMs },
+    ...{ agent, runs, metrics, ...config.automation, leaseMs: config.sessions.leaseMs },
     models: { defaults: config.providers, aliases: config.models.aliases },
     runTimeoutMs: config.run.timeoutMs,
     patterns: {
       glob: compileGlob,
-      regex: (pattern) => compileText(pattern, { literal: false, ignoreCase: false }).line,
+      regex: (pattern) => compileText(pattern, { literal: false, ignoreCase: false }),
     },
   });
   agent.swarm = createSwarm(agent, {
@@ -153,6 +153,11 @@ export function createServices(
     },
   });
   metrics.gauge({ name: "dragoman_runs_active", help: "Runs under way here.", read: () => runs.active });
+  metrics.gauge({
+    name: "dragoman_automation_lag_seconds",
+    help: "How late the latest job was that was taken up in the last minute.",
+    read: () => automation.engine.lagSeconds,
+  });
   const speech = speechOf(config, platform);
   const texts = () => speech.desk.active;
   metrics.gauge({ name: "dragoman_speech_active", help: "Texts being spoken here.", read: texts });

@@ -1,4 +1,5 @@
 /** What a change of a cron job makes of it, and what a job is known again by. Pure. */
+import { AGENT } from "../agent/target.ts";
 import type { Job, JobChange, JobSpec, Schedule } from "../core/jobs.ts";
 import type { CronChange } from "../core/scheduler.ts";
 import { AppError } from "../errors.ts";
@@ -44,7 +45,7 @@ export function partsOf(change: CronChange): Partial<JobSpec> {
   if (typeof command === "string") out.command = command;
   if (typeof name === "string") out.name = name;
   if (session !== undefined) out.session = session ?? "new";
-  if (agent_name !== undefined) out.agentName = agent_name;
+  if (agent_name !== undefined) out.agentName = nameless(agent_name);
   if (provider !== undefined) out.provider = provider;
   if (model !== undefined) out.model = model;
   if (allowed_tools !== undefined) out.allowedTools = allowed_tools;
@@ -103,6 +104,11 @@ const JOB_FIELDS = [
   ...(["approval", "webhookUrl", "budget", "overlap", "maxRuns", "misfire", "repeatAfterCrash"] as const),
   "watch" as const,
 ];
+
+/** null: the default agent, which has a name as well. */
+export function nameless(agent: string | null | undefined): string | null {
+  return agent === AGENT ? null : (agent ?? null);
+}
 
 /** The first line of what the agent is told. */
 export function nameOf(command: string): string {

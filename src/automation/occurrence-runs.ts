@@ -2,6 +2,7 @@
 import type { LiveRun, LiveRuns } from "../agent/live-runs.ts";
 import type { Automation } from "../core/automation.ts";
 import type { Job } from "../core/jobs.ts";
+import type { Metrics } from "../core/metrics.ts";
 import type { Occurrence, Outcome } from "../core/occurrences.ts";
 import { AppError } from "../errors.ts";
 import { allowanceOf, type BudgetLimits, type ModelPrice, priceOf } from "./budget.ts";
@@ -10,6 +11,7 @@ import { answererOf, keyOf, type RunHost, startRun } from "./start-run.ts";
 
 export interface OccurrenceRunParts extends RunHost {
   runs: Pick<LiveRuns, "drive" | "find">;
+  metrics: Pick<Metrics, "claimed" | "checked" | "started" | "occurred">;
   automation: Automation;
   /** Runs of jobs at once, in this process. */
   concurrency: number;
@@ -113,6 +115,7 @@ export class OccurrenceRuns {
       )
         return undefined;
       const { sessionId, live } = await startRun(this.#parts, job, occurrence, answerer, allowance.tokens);
+      this.#parts.metrics.started(job.kind);
       await this.attempt(job.id, () => occurrences.begun(occurrence, sessionId, now));
       return live;
     } catch (error) {
@@ -160,10 +163,11 @@ export class OccurrenceRuns {
   }
 
   async finish(job: Job, occurrence: Occurrence, outcome: Outcome, reply: string): Promise<void> {
-    const { automation, agent } = this.#parts;
+    const { automation, agent, metrics } = this.#parts;
     const delivery = deliveryOf(job, occurrence, outcome, reply);
     const isFirst = await automation.occurrences.finish(occurrence, outcome, delivery);
     const { fate, reason } = outcome;
+    if (isFirst) metrics.occurred(fate);
     if (!isFirst || ["ran", "late", "skipped"].includes(fate)) return;
     agent.platform.log("warning", "a job did not run well", { job_id: job.id, fate, reason });
   }

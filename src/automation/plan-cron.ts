@@ -1,6 +1,6 @@
 /** A cron job whose time has come -> what is done about it. Pure. */
 import type { Plan } from "../core/automation.ts";
-import type { Job, Schedule } from "../core/jobs.ts";
+import type { DueJob, Schedule } from "../core/jobs.ts";
 import type { NewOccurrence } from "../core/occurrences.ts";
 import { judgeDue, type Left } from "./misfire.ts";
 
@@ -15,7 +15,7 @@ export interface CronSituation {
 }
 
 export function planCron(
-  job: Job & { schedule: Schedule; nextAt: Date },
+  job: DueJob & { schedule: Schedule; nextAt: Date },
   { now, open, createRunId }: CronSituation,
 ): Plan {
   const verdict = judgeDue(job.schedule, job.nextAt, now, job.misfire);

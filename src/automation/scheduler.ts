@@ -1,12 +1,28 @@
 /** Cron jobs as people and models make and change them: checked as a whole before anything is stored. */
-import { AGENT } from "../agent/target.ts";
 import type { Automation, OccurrencePage } from "../core/automation.ts";
 import type { Job, JobSpec } from "../core/jobs.ts";
 import type { Occurrence } from "../core/occurrences.ts";
-import type { CronChange, CronFields, JobSource, KeySource, Scheduler } from "../core/scheduler.ts";
+import type {
+  ChangedSecrets,
+  CronChange,
+  CronFields,
+  JobSource,
+  KeySource,
+  Scheduler,
+} from "../core/scheduler.ts";
 import { AppError } from "../errors.ts";
 import { type BudgetLimits, checkBudget } from "./budget.ts";
-import { fingerprintOf, nameOf, partsOf, rescheduled, stateOf, upcomingOf, wrong } from "./cron-change.ts";
+import {
+  fingerprintOf,
+  nameless,
+  nameOf,
+  partsOf,
+  rescheduled,
+  stateOf,
+  upcomingOf,
+  wrong,
+} from "./cron-change.ts";
+import { isPlainUrl } from "./plain-url.ts";
 import { QUEUE_LIMIT } from "./plan-cron.ts";
 import { nextTime, parseSchedule } from "./schedule.ts";
 import { answererOf, keyOf, type RunHost } from "./start-run.ts";
@@ -20,12 +36,6 @@ export interface SchedulerParts extends RunHost {
   runNow(job: Job): Promise<Occurrence | null>;
   /** Something may be due sooner than was known. */
   wake(): void;
-}
-
-/** `key` null: the job goes back to the operator's. */
-interface ChangedSecrets {
-  key?: string | null | undefined;
-  webhookSecret?: string | undefined;
 }
 
 export class CronJobs implements Scheduler {
@@ -44,7 +54,7 @@ export class CronJobs implements Scheduler {
       name: fields.name ?? nameOf(fields.command),
       command: fields.command,
       session: fields.session ?? "new",
-      agentName: fields.agent_name === AGENT ? null : (fields.agent_name ?? null),
+      agentName: nameless(fields.agent_name),
       provider: fields.provider ?? null,
       model: fields.model ?? null,
       sealedKey: await this.sealedKey(source),
@@ -89,17 +99,8 @@ export class CronJobs implements Scheduler {
     const schedule = rescheduled(job, change, now);
     const parts = partsOf(change);
     if (change.name === null) parts.name = nameOf(parts.command ?? job.command);
-    let secret: string | null = null;
-    if (change.webhook_url !== undefined || webhookSecret !== undefined) {
-      const url = change.webhook_url === undefined ? job.webhookUrl : change.webhook_url;
-      // The same address keeps its secret, as long as that can be read.
-      const kept = url === job.webhookUrl && (await this.#canSign(job));
-      if (webhookSecret !== undefined || !kept) {
-        const webhook = await this.webhook(url, webhookSecret);
-        Object.assign(parts, webhook.columns);
-        secret = webhook.secret;
-      }
-    }
+    const webhook = await this.changedWebhook(job, change.webhook_url, webhookSecret);
+    Object.assign(parts, webhook?.columns);
     if (key !== undefined) parts.sealedKey = await this.sealedKey({ key: key ?? undefined });
     if (schedule) parts.schedule = schedule;
     const spec: JobSpec = { ...job, ...parts };
@@ -115,7 +116,7 @@ export class CronJobs implements Scheduler {
     const changed = await automation.jobs.update(owner, "cron", id, { ...parts, fingerprint, ...state });
     if (!changed) throw noJob();
     this.#parts.wake();
-    return { job: changed, webhookSecret: secret };
+    return { job: changed, webhookSecret: webhook?.secret ?? null };
   }
 
   async delete(owner: string, id: string): Promise<void> {
@@ -152,7 +153,7 @@ export class CronJobs implements Scheduler {
     return (await this.#parts.agent.vault?.open(sealedWebhookSecret)) != null;
   }
 
-  /** Of watchdogs too, as the two behind it. */
+  /** Of watchdogs too, as the three behind it. */
   async sealedKey({ key, sealedKey }: KeySource): Promise<string | null> {
     if (sealedKey !== undefined) return sealedKey;
     if (key === undefined) return null;
@@ -178,6 +179,14 @@ export class CronJobs implements Scheduler {
     return { columns: { webhookUrl: url, sealedWebhookSecret: await vault.seal(secret) }, secret };
   }
 
+  /** null: it stays as it is. The same address keeps its secret, as long as that can be read. */
+  async changedWebhook(job: Job, address: string | null | undefined, wished: string | undefined) {
+    if (address === undefined && wished === undefined) return null;
+    const url = address === undefined ? job.webhookUrl : address;
+    const kept = wished === undefined && url === job.webhookUrl && (await this.#canSign(job));
+    return kept ? null : this.webhook(url, wished);
+  }
+
   /** What could be found wrong at each run is found wrong now. */
   async checkSession(owner: string, session: string): Promise<void> {
     if (session === "new") return;
@@ -190,11 +199,6 @@ export class CronJobs implements Scheduler {
       throw new AppError("not_found", "session: there is no session with this id.", { param: "session" });
     }
   }
-}
-
-function isPlainUrl(text: string): boolean {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
 }
 
 function noJob(): AppError {

@@ -3,8 +3,8 @@
  * all due after a sleep, do not look together for ever. Pure.
  */
 
-/** Those of one second look at once: waking up for each would cost more than its look. Milliseconds. */
-const STEP_MS = 1_000;
+/** Those of one step look at once: waking up for each would cost more than its look. Milliseconds. */
+const STEP_MS = 2_000;
 
 /** Behind `now` by at most the interval; the same place each time. */
 export function nextLook(id: string, now: Date, intervalMs: number): Date {

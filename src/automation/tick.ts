@@ -5,13 +5,14 @@
  */
 
 import { createRunId } from "../agent/turns.ts";
-import type { Plan } from "../core/automation.ts";
-import type { Job, JobKind } from "../core/jobs.ts";
+import type { Plan, QuietLook } from "../core/automation.ts";
+import type { DueJob, Job, JobKind } from "../core/jobs.ts";
 import type { Occurrence } from "../core/occurrences.ts";
 import { Courier } from "./deliver.ts";
 import { hasRun, type OccurrenceRunParts, OccurrenceRuns, type WithRun } from "./occurrence-runs.ts";
 import { withoutRun } from "./outcome.ts";
 import { planCron, QUEUE_LIMIT } from "./plan-cron.ts";
+import { QuietLooks } from "./quiet-looks.ts";
 
 export interface EngineParts extends OccurrenceRunParts {
   /** What is done about jobs of other kinds that are due. Those without one are left alone. */
@@ -20,7 +21,7 @@ export interface EngineParts extends OccurrenceRunParts {
 
 /** `open`: the occurrences of the job that have not ended. Never throws for what it finds. */
 export type Planner = (
-  job: Job,
+  job: DueJob,
   situation: { now: Date; open: readonly Occurrence[] },
 ) => Plan | Promise<Plan>;
 
@@ -35,6 +36,8 @@ export interface Ticked {
 
 /** A tick that has been at it for longer has ended with its request. Milliseconds. */
 const LONGEST_TICK_MS = 60_000;
+/** That somebody who asks now and then finds out how late it was. Milliseconds. */
+const LAG_MS = 60_000;
 /** That a tick waits for watchdogs. Milliseconds. */
 const WATCHED_MS = 1_000;
 /** Occurrences looked at, and jobs of other kinds claimed, in one go. */
@@ -55,6 +58,8 @@ export class Engine {
   #watching: { since: number } | undefined;
   #again = false;
   #stopped = false;
+  /** How late the latest claim was, and when that was found. */
+  #late = { seconds: 0, since: Number.NEGATIVE_INFINITY };
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
@@ -114,6 +119,12 @@ export class Engine {
     return automation.occurrences.get(job.owner, occurrence);
   }
 
+  /** How late the latest job was of those that were taken up within the last minute. */
+  get lagSeconds(): number {
+    const { seconds, since } = this.#late;
+    return performance.now() - since < LAG_MS ? seconds : 0;
+  }
+
   #now(): Date {
     return this.#parts.agent.platform.now();
   }
@@ -151,14 +162,29 @@ export class Engine {
       const limit = kind === "cron" ? this.#runs.free : AT_ONCE;
       if (limit <= 0) break;
       const claim = crypto.randomUUID();
-      const { jobs } = this.#parts.automation;
+      const { metrics, automation } = this.#parts;
+      const { jobs } = automation;
       const claimed = await jobs.claim({ kind, claim, now: this.#now(), until: this.#lease(), limit });
       total += claimed.length;
-      const open = await this.#parts.automation.occurrences.open(claimed.map(({ id }) => id));
+      if (claimed.length > 0) metrics.claimed(kind, claimed.length);
+      const seconds = latenessOf(claimed, this.#now());
+      if (seconds > this.lagSeconds) this.#late = { seconds, since: performance.now() };
+      const open = await automation.occurrences.open(claimed.map(({ id }) => id));
+      const quiet = new QuietLooks(jobs, claim, claimed.length);
       await Promise.all(
         claimed.map((job) => {
           const ofJob = open.filter(({ jobId }) => jobId === job.id);
-          return this.#runs.attempt(job.id, () => this.#settle(job, claim, planner, ofJob));
+          return this.#runs.attempt(job.id, async () => {
+            let look: QuietLook | null = null;
+            try {
+              const plan = await planner(job, { now: this.#now(), open: ofJob });
+              if (kind === "watchdog") metrics.checked(outcomeOf(plan));
+              look = quietOf(job.id, plan);
+              if (!look) await this.#settle(job, claim, plan);
+            } finally {
+              await quiet.ended(look);
+            }
+          });
         }),
       );
       if (claimed.length < limit) break;
@@ -168,13 +194,17 @@ export class Engine {
     return total;
   }
 
-  async #settle(job: Job, claim: string, planner: Planner, open: Occurrence[]): Promise<void> {
-    const { automation, agent } = this.#parts;
-    const plan = await planner(job, { now: this.#now(), open });
-    const look = { holder: agent.holder, at: this.#lease() };
-    const recorded = await automation.jobs.settle(job.id, claim, plan, look);
+  async #settle(due: DueJob, claim: string, plan: Plan): Promise<void> {
+    const { jobs } = this.#parts.automation;
+    // Before its occurrence is written: what fails by then is tried again. Who changes it meanwhile undoes the claim.
+    const begins = plan.records.some(({ fate }) => fate === "claimed");
+    const job = begins ? await jobs.get(due.owner, due.kind, due.id) : null;
+    const look = { holder: this.#parts.agent.holder, at: this.#lease() };
+    const recorded = await jobs.settle(due.id, claim, plan, look);
     for (const record of recorded ?? []) {
-      if (record.fate !== "claimed") continue;
+      const { fate, count } = record;
+      if (fate !== "claimed" && fate !== "queued") this.#parts.metrics.occurred(fate, count);
+      if (!job || fate !== "claimed") continue;
       const occurrence = { ...record, ...FRESH, jobId: job.id, owner: job.owner };
       if (hasRun(occurrence)) this.#runs.begin(job, occurrence);
     }
@@ -234,6 +264,22 @@ const FRESH = {
   ...{ sessionId: null, attempts: 0, startedAt: null, endedAt: null, spent: { tokens: 0, money: 0 } },
   ...{ denied: [], delivery: null },
 } satisfies Partial<Occurrence>;
+
+/** Seconds; the first of them was due first. */
+function latenessOf([first]: readonly DueJob[], now: Date): number {
+  return first?.nextAt ? Math.max(0, now.getTime() - first.nextAt.getTime()) / 1_000 : 0;
+}
+
+function outcomeOf({ records, watchState }: Plan): "quiet" | "fired" | "failed" {
+  if (records.length > 0) return "fired";
+  return watchState?.lastError ? "failed" : "quiet";
+}
+
+/** null: there is more to be written than that somebody has looked. */
+function quietOf(id: string, { records, nextAt, done, watchState }: Plan): QuietLook | null {
+  const isQuiet = records.length === 0 && done === null && watchState && watchState.state === undefined;
+  return isQuiet && nextAt ? { ...watchState, id, nextAt } : null;
+}
 
 const planDue: Planner = (job, { now, open }) => {
   const { schedule, nextAt } = job;

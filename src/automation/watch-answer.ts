@@ -1,6 +1,6 @@
 /** What a url answers and a command puts out: as it should be or not, or different from before. */
 import type { GuardedFetch } from "../core/fetch.ts";
-import type { Terminal } from "../core/platform.ts";
+import type { Platform, Terminal } from "../core/platform.ts";
 import type { Expectation, Look } from "../core/watch.ts";
 import { AppError } from "../errors.ts";
 import { digestOf } from "./watch-digest.ts";
@@ -14,6 +14,7 @@ const SHOWN = 4_000;
 
 export interface AnswerParts {
   expect: Expectation | undefined;
+  digest: Platform["digest"];
   compile: CompileRegex;
   kept: Record<string, unknown> | null;
   timeoutMs: number;
@@ -36,9 +37,15 @@ export async function lookAtUrl(fetch: GuardedFetch, url: string, parts: AnswerP
     await response.body?.cancel();
     throw new AppError("unreachable", `It answered with status ${status}.`);
   }
-  const seen = { status, exitCode: null, text: await response.text() };
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  const text = new TextDecoder().decode(bytes);
+  const seen = { status, exitCode: null, text };
   const tags = { etag: headers.get("etag"), modified: headers.get("last-modified") };
-  return judged(seen, `status ${status}`, { ...parts, extra: status === 200 ? tags : {} });
+  return judged(seen, `status ${status}`, {
+    ...{ ...parts, extra: status === 200 ? tags : {} },
+    // What is no text may differ and read the same: there each byte counts.
+    content: text.includes("\ufffd") ? new TextDecoder("windows-1252").decode(bytes) : text,
+  });
 }
 
 function conditionsOf(kept: Record<string, unknown> | null): Record<string, string> {
@@ -54,18 +61,28 @@ export async function lookAtCommand(terminal: Terminal, command: string, parts: 
     throw new AppError("unreachable", `The command was not over within ${timeoutMs / 1_000} seconds.`);
   const seen = { status: null, exitCode: result.exitCode, text: result.output };
   const ending = result.exitCode === null ? "ended by a signal" : `exit code ${result.exitCode}`;
-  return judged(seen, ending, parts);
+  return judged(seen, ending, { ...parts, content: result.output });
+}
+
+function shownOf(text: string): string {
+  if (text.includes("\0")) return "[This is no text.]";
+  return text.length > SHOWN ? `${text.slice(0, SHOWN).toWellFormed()}\n…` : text;
 }
 
 async function judged(
   seen: Seen,
   head: string,
-  { expect, compile, extra }: AnswerParts & { extra?: Record<string, unknown> },
+  {
+    expect,
+    digest: atOnce,
+    compile,
+    content,
+    extra,
+  }: AnswerParts & { content: string; extra?: Record<string, unknown> },
 ): Promise<Look> {
-  const shown = seen.text.length > SHOWN ? `${seen.text.slice(0, SHOWN).toWellFormed()}\n…` : seen.text;
-  const told = (what: string) => `${what} (${head}):\n${shown}`;
+  const told = (what: string) => `${what} (${head}):\n${shownOf(seen.text)}`;
   if (!expect) {
-    const digest = await digestOf(JSON.stringify([seen.status, seen.exitCode, seen.text]));
+    const digest = await digestOf(JSON.stringify([seen.status, seen.exitCode, content]), atOnce);
     return { digest, kept: { ...extra, digest }, finding: told("It has changed") };
   }
   const met = isMet(expect, seen, compile);

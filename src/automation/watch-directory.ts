@@ -37,6 +37,8 @@ export async function lookAtDirectory(
   const files = await filesOf(workspace, directory, matches, signal);
   const digest = await digestOf(JSON.stringify(files));
   const before = new Map((kept?.files as Files | undefined) ?? []);
+  // In a directory that is closed to us nothing is seen, and nothing is gone: then this throws.
+  if (files.length === 0 && before.size > 0) await workspace.list(directory).catch(passNotFound);
   return { digest, kept: { files }, finding: findingOf(directory, before, files) };
 }
 
@@ -66,6 +68,10 @@ async function filesOf(
   }
   signal.throwIfAborted();
   return files;
+}
+
+function passNotFound(error: unknown): void {
+  if (!(error instanceof AppError) || error.code !== "not_found") throw error;
 }
 
 function findingOf(directory: string, before: Map<string, string>, files: Files): string | null {

@@ -1,9 +1,16 @@
 /** Whether an answer or an output is as it should be. */
 import type { Expectation } from "../core/watch.ts";
+import { AppError } from "../errors.ts";
 import { wrong } from "./cron-change.ts";
 
-/** Whether a text holds a match; a linear-time engine is behind it (E6). Throws AppError for what is no pattern. */
-export type CompileRegex = (pattern: string) => (text: string) => boolean;
+/**
+ * Whether a text holds a match; a linear-time engine is behind it (E6). `size`: its steps for each character at most. Throws
+ * AppError for what is no pattern.
+ */
+export type CompileRegex = (pattern: string) => { line(text: string): boolean; size: number };
+
+/** Steps of one look, in which nothing else gets its turn: about two seconds of a slow machine. */
+const REGEX_STEPS = 10_000_000;
 
 export interface Seen {
   /** Of a url; null for others. */
@@ -40,11 +47,31 @@ export function isMet(expect: Expectation, seen: Seen, compile: CompileRegex): b
   if (expect.status !== undefined && seen.status !== expect.status) return false;
   if (expect.exit_code !== undefined && seen.exitCode !== expect.exit_code) return false;
   if (expect.body !== undefined && !seen.text.includes(expect.body)) return false;
-  if (expect.regex !== undefined && !compile(expect.regex)(seen.text)) return false;
+  if (expect.regex !== undefined && !matches(compile(expect.regex), seen.text)) return false;
   if (expect.json_path === undefined) return true;
   const found = valueAt(seen.text, expect.json_path);
   if (expect.equals === undefined) return found !== undefined;
-  return found !== undefined && sorted(found) === sorted(expect.equals);
+  return found !== undefined && isSame(found, expect.equals);
+}
+
+function matches({ line, size }: ReturnType<CompileRegex>, text: string): boolean {
+  if (size * text.length > REGEX_STEPS)
+    throw new AppError(
+      "invalid_request",
+      `expect.regex takes too long for a text of ${text.length} characters. Use a shorter one without counts such as {1,100}, or body or json_path.`,
+    );
+  // Nearly all outputs end a line; `$` is meant to stand before that.
+  return line(/\r?\n$/.test(text.slice(-2)) ? text.slice(0, text.endsWith("\r\n") ? -2 : -1) : text);
+}
+
+function isSame(found: unknown, wanted: unknown): boolean {
+  try {
+    return sorted(found) === sorted(wanted);
+  } catch (error) {
+    // It goes deeper than the stack, and so than anything that was expected.
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
 }
 
 /** undefined: it leads nowhere, or the text is no JSON. */

@@ -1,6 +1,6 @@
 /** A watchdog's look -> what is done about it. Pure. */
 import type { Plan } from "../core/automation.ts";
-import type { Job, WatchSpec } from "../core/jobs.ts";
+import type { DueJob, WatchSpec } from "../core/jobs.ts";
 import type { Look, Trial, WatchSituation } from "../core/watch.ts";
 import { QUEUE_LIMIT, ranEnough } from "./plan-cron.ts";
 
@@ -19,7 +19,7 @@ interface Memory {
 }
 
 /** What it has in mind of this target; null before the first look. */
-export function memoryOf({ watchState }: Pick<Job, "watchState">, of: string): Memory | null {
+export function memoryOf({ watchState }: Pick<DueJob, "watchState">, of: string): Memory | null {
   const memory = watchState.state as unknown as Memory | null;
   return memory?.of === of ? memory : null;
 }
@@ -31,7 +31,7 @@ export interface WatchVerdict {
 
 /** `look`: what was found, or the sentence that says why nothing could be. */
 export function planWatch(
-  job: Job & { watch: WatchSpec },
+  job: DueJob & { watch: WatchSpec },
   of: string,
   look: Look | { error: string },
   { now, open, createRunId }: WatchSituation & { createRunId(): string },

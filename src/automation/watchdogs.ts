@@ -1,22 +1,25 @@
 /** Watchdogs as people and models make and change them, and their looks when they are due. */
+import { findAgent } from "../agent/named-agents.ts";
 import { outsideText } from "../agent/outside.ts";
+import { AGENT } from "../agent/target.ts";
 import { createRunId } from "../agent/turns.ts";
 import type { Automation, JobPage } from "../core/automation.ts";
-import type { Job, JobChange, JobSpec, WatchSpec } from "../core/jobs.ts";
-import type { KeySource } from "../core/scheduler.ts";
+import type { DueJob, Job, JobChange, JobSpec, WatchSpec } from "../core/jobs.ts";
+import type { ChangedSecrets, JobSource } from "../core/scheduler.ts";
 import type { Look, Trial, WatchChange, Watcher, WatchFields, WatchTarget } from "../core/watch.ts";
 import { AppError } from "../errors.ts";
 import { type BudgetLimits, checkBudget } from "./budget.ts";
-import { fingerprintOf, nameOf, partsOf } from "./cron-change.ts";
+import { fingerprintOf, nameless, nameOf, partsOf, wrong } from "./cron-change.ts";
 import { ranEnough } from "./plan-cron.ts";
 import type { CronJobs } from "./scheduler.ts";
 import { nextLook } from "./spread.ts";
 import { answererOf, keyOf, type RunHost } from "./start-run.ts";
 import type { Planner } from "./tick.ts";
-import { checkTarget, lookAt, type Patterns } from "./watch-check.ts";
+import { checkTarget, lookAt, type Patterns, TOOL } from "./watch-check.ts";
 import { digestOf } from "./watch-digest.ts";
 import type { DirectoryHints } from "./watch-hints.ts";
 import { memoryOf, planWatch, type WatchVerdict } from "./watch-plan.ts";
+import { checkWithin } from "./within.ts";
 
 /** Seconds. */
 const INTERVAL = 60;
@@ -34,12 +37,10 @@ export interface WatchdogParts extends RunHost {
   limits: BudgetLimits;
   leaseMs: number;
   patterns: Patterns;
-  cron: Pick<CronJobs, "sealedKey" | "webhook" | "checkSession">;
+  cron: Pick<CronJobs, "sealedKey" | "webhook" | "changedWebhook" | "checkSession">;
   hints: Pick<DirectoryHints, "put" | "drop" | "looked">;
   wake(): void;
 }
-
-type Secrets = KeySource & { webhookSecret?: string | undefined };
 
 export class Watchdogs implements Watcher {
   readonly #parts: WatchdogParts;
@@ -69,14 +70,14 @@ export class Watchdogs implements Watcher {
     return isUsual ? { ...verdict.plan, nextAt: nextLook(job.id, now, intervalMs) } : verdict.plan;
   };
 
-  async create(owner: string, fields: WatchFields, source: Secrets) {
+  async create(owner: string, fields: WatchFields, source: JobSource) {
     const { automation, agent, limits, cron } = this.#parts;
     const { job: common } = fields;
     const target = targetOf(fields);
     const webhook = await cron.webhook(common.webhook_url ?? null, source.webhookSecret);
     const spec: JobSpec = {
       ...{ kind: "watchdog", name: common.name ?? nameOf(common.command), command: common.command },
-      ...{ session: common.session ?? "new", agentName: common.agent_name ?? null },
+      ...{ session: common.session ?? "new", agentName: nameless(common.agent_name) },
       ...{ provider: common.provider ?? null, model: common.model ?? null },
       sealedKey: await cron.sealedKey(source),
       ...{ allowedTools: common.allowed_tools ?? null, approval: common.approval ?? "deny" },
@@ -90,10 +91,16 @@ export class Watchdogs implements Watcher {
         cooldownMs: (fields.cooldown_seconds ?? 0) * 1_000,
       },
     };
-    await checkTarget(this.#checks, target, { ...spec, owner });
+    await this.#checkTarget({ ...spec, owner });
     checkBudget(spec.budget, limits);
     await cron.checkSession(owner, spec.session);
-    await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
+    const key = source.key ?? (await keyOf(this.#parts, spec));
+    const { agent: named } = await answererOf(this.#parts, { ...spec, owner }, key);
+    if (source.within) {
+      await checkWithin(agent, { ...spec, owner }, named, source.within);
+      if (target.command !== undefined && !source.within.includes(TOOL))
+        throw wrong("command", `this conversation has no tool ${TOOL} itself. Watch a directory or a url.`);
+    }
     const fingerprint = await fingerprintOf(spec);
     const nextAt = agent.platform.now();
     const { job, created } = await automation.jobs.create(owner, spec, { fingerprint, nextAt });
@@ -114,41 +121,33 @@ export class Watchdogs implements Watcher {
     return job;
   }
 
-  async update(owner: string, id: string, change: WatchChange, source: Secrets) {
+  async update(owner: string, id: string, change: WatchChange, { key, webhookSecret }: ChangedSecrets) {
     const { automation, agent, limits, cron } = this.#parts;
     const job = await this.get(owner, id);
     const parts = partsOf(change.job);
-    const { webhook_url: address, agent_name, provider, model, status } = change.job;
-    let secret: string | null = null;
-    if (address !== undefined || source.webhookSecret !== undefined) {
-      const url = address === undefined ? job.webhookUrl : address;
-      // The same address keeps its secret.
-      if (url !== job.webhookUrl || source.webhookSecret !== undefined || job.sealedWebhookSecret === null) {
-        const webhook = await cron.webhook(url, source.webhookSecret);
-        Object.assign(parts, webhook.columns);
-        secret = source.webhookSecret === undefined ? webhook.secret : null;
-      }
-    }
-    if (source.key !== undefined) parts.sealedKey = await cron.sealedKey(source);
+    const { name, webhook_url, agent_name, provider, model, status } = change.job;
+    if (name === null) parts.name = nameOf(parts.command ?? job.command);
+    const webhook = await cron.changedWebhook(job, webhook_url, webhookSecret);
+    Object.assign(parts, webhook?.columns);
+    if (key !== undefined) parts.sealedKey = await cron.sealedKey({ key: key ?? undefined });
     const watch = changedWatch(job, change);
     if (watch) parts.watch = watch;
     const spec: JobSpec = { ...job, ...parts };
     // What is as it was is not looked at: a watchdog whose session or key is gone can still be paused or renamed.
-    if (watch || parts.allowedTools !== undefined)
-      await checkTarget(this.#checks, (spec.watch as WatchSpec).target, { ...spec, owner });
+    if (watch || parts.allowedTools !== undefined || agent_name !== undefined)
+      await this.#checkTarget({ ...spec, owner });
     if (parts.budget) checkBudget(parts.budget, limits);
     if (parts.session !== undefined) await cron.checkSession(owner, parts.session);
-    if (source.key !== undefined || [agent_name, provider, model].some((each) => each !== undefined))
-      await answererOf(this.#parts, { ...spec, owner }, source.key ?? (await keyOf(this.#parts, spec)));
-    const changed = await automation.jobs.update(owner, "watchdog", id, {
-      ...parts,
-      fingerprint: await fingerprintOf(spec),
-      ...stateOf(job, spec, status ?? undefined, watch !== null, agent.platform.now()),
-    });
+    if (key !== undefined || [agent_name, provider, model].some((each) => each !== undefined))
+      await answererOf(this.#parts, { ...spec, owner }, key ?? (await keyOf(this.#parts, spec)));
+    const state = stateOf(job, spec, status ?? undefined, watch !== null, agent.platform.now());
+    // What will never fire again as it is, paused or not, stands in the way of no other.
+    const fingerprint = isOver({ ...job, ...spec, ...state }) ? null : await fingerprintOf(spec);
+    const changed = await automation.jobs.update(owner, "watchdog", id, { ...parts, fingerprint, ...state });
     if (!changed) throw noWatchdog();
     this.#watch(changed);
     this.#parts.wake();
-    return { job: changed, webhookSecret: secret };
+    return { job: changed, webhookSecret: webhook?.secret ?? null };
   }
 
   async delete(owner: string, id: string): Promise<void> {
@@ -179,7 +178,19 @@ export class Watchdogs implements Watcher {
     return { agent, patterns, timeoutMs: Math.min(CHECK_MS, Math.floor((leaseMs * 2) / 3)) };
   }
 
-  async #look(job: Job, open: Parameters<Planner>[1]["open"]): Promise<WatchVerdict> {
+  async #checkTarget(job: Pick<JobSpec, "watch" | "agentName" | "allowedTools"> & { owner: string }) {
+    const { target } = job.watch as WatchSpec;
+    await checkTarget(this.#checks, target, { ...job, rules: await this.#rulesOf(job) });
+  }
+
+  /** The agent's own, which hold at the checks of a command too. */
+  async #rulesOf({ owner, agentName, watch }: Pick<JobSpec, "watch" | "agentName"> & { owner: string }) {
+    if (agentName === null || (watch as WatchSpec).target.command === undefined) return [];
+    const { agents } = this.#parts.agent.store;
+    return (await findAgent(agents, owner, { model: AGENT, agentName }))?.policy ?? [];
+  }
+
+  async #look(job: DueJob, open: Parameters<Planner>[1]["open"]): Promise<WatchVerdict> {
     const { platform } = this.#parts.agent;
     const watch = job.watch as WatchSpec;
     const target: WatchTarget = watch.target;
@@ -187,7 +198,12 @@ export class Watchdogs implements Watcher {
     const of = named.length > NAMED_LENGTH ? await digestOf(named) : named;
     let look: Look | { error: string };
     try {
-      look = await lookAt(this.#checks, target, job, memoryOf(job, of)?.kept ?? null);
+      look = await lookAt(
+        this.#checks,
+        target,
+        { ...job, rules: await this.#rulesOf(job) },
+        memoryOf(job, of)?.kept ?? null,
+      );
     } catch (error) {
       if (error instanceof AppError) look = { error: error.message };
       else {
@@ -229,10 +245,13 @@ function changedWatch(job: Job, change: WatchChange): WatchSpec | null {
   });
   const ms = (wished: number | null | undefined, fallback: number, old: number) =>
     wished === undefined ? old : (wished ?? fallback) * 1_000;
+  // What nobody has said goes with the kind of target.
+  const isUnsaid = isOther && before.debounceMs === debounceOf(before.target) * 1_000;
+  const debounce = isUnsaid ? (debounce_seconds ?? null) : debounce_seconds;
   return {
     target: target as Record<string, unknown>,
     intervalMs: ms(interval_seconds, INTERVAL, before.intervalMs),
-    debounceMs: ms(debounce_seconds, debounceOf(target), before.debounceMs),
+    debounceMs: ms(debounce, debounceOf(target), before.debounceMs),
     cooldownMs: ms(cooldown_seconds, 0, before.cooldownMs),
   };
 }
@@ -250,8 +269,8 @@ function stateOf(
   const status = wish ?? (job.status === "done" && mayGoOn ? "active" : job.status);
   if (status !== "active") return {};
   if (maxRuns !== null && job.runsMade >= maxRuns) {
-    if (job.status === "active")
-      return { status: "done", reason: ranEnough(maxRuns), nextAt: null, fingerprint: null };
+    if (job.status === "active" && wish === undefined)
+      return { status: "done", reason: ranEnough(maxRuns), nextAt: null };
     throw new AppError(
       "conflict",
       `The watchdog has run ${job.runsMade} times, and max_runs is ${maxRuns}. Raise max_runs with the same change.`,
@@ -260,6 +279,10 @@ function stateOf(
   }
   if (job.status === "active") return isNew ? { nextAt: now } : {};
   return { status: "active", reason: null, nextAt: now, failures: 0 };
+}
+
+function isOver({ status, maxRuns, runsMade }: Pick<Job, "status" | "maxRuns" | "runsMade">): boolean {
+  return status === "done" || (maxRuns !== null && runsMade >= maxRuns);
 }
 
 function noWatchdog(): AppError {

@@ -1,5 +1,5 @@
 /** Automation as the store keeps it: each change that many may try at once is one conditional statement. */
-import type { Job, JobChange, JobKind, JobSpec, WatchState } from "./jobs.ts";
+import type { DueJob, Job, JobChange, JobKind, JobSpec, WatchState } from "./jobs.ts";
 import type {
   Delivery,
   DeliveryResult,
@@ -19,6 +19,12 @@ export interface Plan {
   done: string | null;
   /** What a watchdog's check has left; without `state` that stays. */
   watchState?: (Omit<WatchState, "state"> & Partial<Pick<WatchState, "state">>) | undefined;
+}
+
+/** A look that has found nothing, and leaves what its watchdog has in mind as it is. */
+export interface QuietLook extends Omit<WatchState, "state"> {
+  id: string;
+  nextAt: Date;
 }
 
 export interface JobPage {
@@ -55,7 +61,7 @@ export interface Jobs {
   /** With its occurrences. false where there is none. */
   delete(owner: string, kind: JobKind, id: string): Promise<boolean>;
   /** Jobs of all owners that are due, for `claim` alone until `until`; those due first. One conditional statement. */
-  claim(wish: { kind: JobKind; claim: string; now: Date; until: Date; limit: number }): Promise<Job[]>;
+  claim(wish: { kind: JobKind; claim: string; now: Date; until: Date; limit: number }): Promise<DueJob[]>;
   /**
    * Ends a claim with what is done about it, in one batch. Returns the records that were written: a time that has one
    * already, as after a clock was set back, keeps it. null: the claim is another's by now, and nothing was written.
@@ -66,6 +72,8 @@ export interface Jobs {
     plan: Plan,
     look: { holder: string; at: Date },
   ): Promise<NewOccurrence[] | null>;
+  /** Ends claims on what was looked at in vain, in one statement. What is another's by now is left alone. */
+  rest(claim: string, looks: readonly QuietLook[]): Promise<void>;
 }
 
 export interface Occurrences {

@@ -101,6 +101,25 @@ export interface Job extends JobSpec {
   updatedAt: Date;
 }
 
+/** As much of a job as a look at it needs that finds nothing, which is most of what is ever done. */
+export type DueJob = Pick<
+  Job,
+  | "id"
+  | "owner"
+  | "kind"
+  | "status"
+  | "agentName"
+  | "allowedTools"
+  | "overlap"
+  | "maxRuns"
+  | "runsMade"
+  | "schedule"
+  | "misfire"
+  | "watch"
+  | "watchState"
+  | "nextAt"
+>;
+
 /** What may be changed of a job. What is absent stays. */
 export type JobChange = Partial<JobSpec> & {
   status?: JobStatus | undefined;

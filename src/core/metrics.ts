@@ -1,4 +1,6 @@
 /** What the service counts, in the text format of Prometheus (0.0.4). Nothing in it names an owner, a model's words or a key. */
+import type { JobKind } from "./jobs.ts";
+import type { FinalFate } from "./occurrences.ts";
 import type { UsageRow } from "./store.ts";
 
 /** Upper bounds of the histograms' buckets. Seconds. */
@@ -90,6 +92,13 @@ export class Metrics {
   );
   readonly #tokens = new Counter("dragoman_model_tokens_total", "Tokens that providers have counted.");
   readonly #steps = new Counter("dragoman_model_calls_total", "Calls of models.");
+  readonly #jobs = new Counter("dragoman_automation_jobs_claimed_total", "Jobs that were due and taken up.");
+  readonly #checks = new Counter("dragoman_automation_checks_total", "Looks of watchdogs.");
+  readonly #started = new Counter("dragoman_automation_runs_started_total", "Runs of jobs begun.");
+  readonly #occurrences = new Counter(
+    "dragoman_automation_occurrences_total",
+    "Times that jobs were due, with what has become of them.",
+  );
   readonly #gauges: Gauge[] = [];
 
   request(door: string, method: string, status: number, seconds: number): void {
@@ -103,6 +112,22 @@ export class Metrics {
     this.#tokens.add({ provider, direction: "output" }, usage.output);
   }
 
+  claimed(kind: JobKind, amount: number): void {
+    this.#jobs.add({ kind }, amount);
+  }
+
+  checked(outcome: "quiet" | "fired" | "failed", amount = 1): void {
+    this.#checks.add({ outcome }, amount);
+  }
+
+  started(kind: JobKind): void {
+    this.#started.add({ kind });
+  }
+
+  occurred(fate: FinalFate, amount = 1): void {
+    this.#occurrences.add({ fate }, amount);
+  }
+
   gauge(gauge: Gauge): void {
     this.#gauges.push(gauge);
   }
@@ -113,6 +138,10 @@ export class Metrics {
       ...this.#runs.lines(),
       ...this.#steps.lines(),
       ...this.#tokens.lines(),
+      ...this.#jobs.lines(),
+      ...this.#checks.lines(),
+      ...this.#started.lines(),
+      ...this.#occurrences.lines(),
     ];
     for (const { name, help, read } of this.#gauges)
       lines.push(...heading(name, help, "gauge"), `${name} ${read()}`);

@@ -186,6 +186,8 @@ export interface Platform {
   readonly html?: ReadHtml | undefined;
   /** Speaks without a key; absent where no program can be loaded. */
   readonly voice?: LocalVoice | undefined;
+  /** Hex SHA-256 of a text's UTF-8, at once. Absent where only WebCrypto has it, which makes the same. */
+  digest?(text: string): string;
   /** Throws when there is no room left where the service keeps its data. Absent where that is somebody else's. */
   disk?(): Promise<void>;
   /** Work that goes on after the response. Its failure is logged and is nobody's else. */

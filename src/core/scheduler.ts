@@ -43,6 +43,12 @@ export interface JobSource extends KeySource {
   within?: readonly string[] | undefined;
 }
 
+/** What a change says of a job's secrets. `key` null: the job goes back to the operator's. */
+export interface ChangedSecrets {
+  key?: string | null | undefined;
+  webhookSecret?: string | undefined;
+}
+
 /** Cron jobs as routes and tools handle them. Throws AppError with a sentence that names the field at fault. */
 export interface Scheduler {
   /** `webhookSecret`: made for a new job, and shown this once. */

@@ -2,7 +2,7 @@
 import type { JobPage, OccurrencePage } from "./automation.ts";
 import type { Job } from "./jobs.ts";
 import type { Occurrence } from "./occurrences.ts";
-import type { CronChange, CronFields, KeySource } from "./scheduler.ts";
+import type { ChangedSecrets, CronChange, CronFields, JobSource } from "./scheduler.ts";
 
 export const EXPECT_ON = ["change", "met", "unmet"] as const;
 
@@ -68,13 +68,13 @@ export interface Watcher {
   create(
     owner: string,
     fields: WatchFields,
-    source: KeySource & { webhookSecret?: string | undefined },
+    source: JobSource,
   ): Promise<{ job: Job; created: boolean; webhookSecret: string | null }>;
   update(
     owner: string,
     id: string,
     change: WatchChange,
-    source: KeySource & { webhookSecret?: string | undefined },
+    secrets: ChangedSecrets,
   ): Promise<{ job: Job; webhookSecret: string | null }>;
   list(owner: string, options: { limit: number; cursor?: string | undefined }): Promise<JobPage>;
   /** Throws AppError `not_found`, as all that take an id do. */

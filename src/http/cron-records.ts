@@ -3,6 +3,7 @@ import * as z from "zod";
 import { type Job, MISFIRES, OVERLAPS, UNATTENDED_APPROVALS } from "../core/jobs.ts";
 import { FATES, type Occurrence } from "../core/occurrences.ts";
 import { encodeBudget } from "./cron-fields.ts";
+import { unavailableTools } from "./unavailable-tools.ts";
 
 const usage = z.object({
   tokens: z.int(),
@@ -51,10 +52,7 @@ export const cronSaved = z
     job_id: z.string(),
     job: cronView,
     webhook_secret: z.string().optional().describe("Of a webhook that is new. It is shown this once."),
-    unavailable_tools: z
-      .array(z.string())
-      .optional()
-      .describe("Names in `allowed_tools` of which there is no tool now, where there are any."),
+    ...unavailableTools,
   })
   .meta({ id: "CronSaved" });
 

@@ -8,6 +8,7 @@ import { readBytes } from "./body.ts";
 import { cronPatch, cronRequest, decodeCron, decodeCronPatch } from "./cron-fields.ts";
 import { type cronSaved, encodeJob, encodeOccurrence } from "./cron-records.ts";
 import type { AppEnv } from "./env.ts";
+import { findUnavailable } from "./unavailable-tools.ts";
 import { pageOf, readBody } from "./validate.ts";
 
 /** Times to come that a list of runs shows. */
@@ -22,20 +23,21 @@ export function runAsked({ config }: Services) {
     new TextDecoder().decode(await readBytes(c.req.raw.clone() as Request, limits));
 }
 
-export function cronRoutes({ automation: { cron }, agent, config }: Services): Hono<AppEnv> {
+export function cronRoutes(services: Services): Hono<AppEnv> {
+  const {
+    automation: { cron },
+    config,
+  } = services;
   const limits = { limit: config.body.apiLimit, timeoutMs: config.body.timeoutMs };
 
   async function saved(
-    owner: string,
     status: "created" | "exists" | "updated",
     { job, webhookSecret }: { job: Job; webhookSecret: string | null },
   ): Promise<z.output<typeof cronSaved>> {
-    const there = new Set((await agent.tools.of(owner)).map(({ name }) => name));
-    const missing = job.allowedTools?.filter((name) => !there.has(name)) ?? [];
     return {
       ...{ status, job_id: job.id, job: encodeJob(job) },
       ...(webhookSecret === null ? {} : { webhook_secret: webhookSecret }),
-      ...(missing.length === 0 ? {} : { unavailable_tools: missing }),
+      ...(await findUnavailable(services, job)),
     };
   }
 
@@ -50,9 +52,8 @@ export function cronRoutes({ automation: { cron }, agent, config }: Services): H
         key: wire.api_key ?? c.get("providerKey"),
         webhookSecret: wire.webhook_secret ?? undefined,
       };
-      const owner = c.get("owner");
-      const made = await cron.create(owner, decodeCron(wire), secrets);
-      const body = await saved(owner, made.created ? "created" : "exists", made);
+      const made = await cron.create(c.get("owner"), decodeCron(wire), secrets);
+      const body = await saved(made.created ? "created" : "exists", made);
       return c.json(body, made.created ? 201 : 200, { location: `/api/cron/${made.job.id}` });
     })
     .get("/:id", async (c) => c.json(encodeJob(await cron.get(c.get("owner"), c.req.param("id")))))
@@ -62,10 +63,8 @@ export function cronRoutes({ automation: { cron }, agent, config }: Services): H
       const key = wire.api_key === null ? (c.get("providerKey") ?? null) : wire.api_key;
       const secrets = { key, webhookSecret: wire.webhook_secret ?? undefined };
       const change = decodeCronPatch(wire);
-      const owner = c.get("owner");
-      return c.json(
-        await saved(owner, "updated", await cron.update(owner, c.req.param("id"), change, secrets)),
-      );
+      const changed = await cron.update(c.get("owner"), c.req.param("id"), change, secrets);
+      return c.json(await saved("updated", changed));
     })
     .delete("/:id", async (c) => {
       await cron.delete(c.get("owner"), c.req.param("id"));

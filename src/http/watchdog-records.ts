@@ -10,6 +10,7 @@ import {
 } from "../core/watch.ts";
 import { decodeCron, decodeCronPatch, jobFields } from "./cron-fields.ts";
 import { cronView, encodeCommon, encodeJob, occurrenceList } from "./cron-records.ts";
+import { unavailableTools } from "./unavailable-tools.ts";
 
 /** Characters. */
 const ACTION_LIMIT = 100_000;
@@ -27,7 +28,12 @@ const expectation = z
     status: z.int().min(100).max(599).nullish().describe("Of a url."),
     exit_code: z.int().min(0).max(4_294_967_295).nullish().describe("Of a command."),
     body: z.string().min(1).max(TEXT_LIMIT).nullish().describe("A text that is in the answer or the output."),
-    regex: z.string().min(1).max(PATTERN_LIMIT).nullish().describe("An RE2 expression that matches in it."),
+    regex: z
+      .string()
+      .min(1)
+      .max(PATTERN_LIMIT)
+      .nullish()
+      .describe("An RE2 expression that matches in it; (?m) makes `^` and `$` those of lines."),
     json_path: z
       .string()
       .min(1)
@@ -51,6 +57,7 @@ const seconds = z.int().min(0).max(WEEK).nullish();
 const fields = {
   directory: z
     .string()
+    .min(1)
     .max(PATH_LIMIT)
     .nullish()
     .describe("Of the workspace; `.` is all of it. Files made, changed or deleted below it fire."),
@@ -135,6 +142,7 @@ export const watchdogSaved = z
     watchdog_id: z.string(),
     watchdog: watchdogView,
     webhook_secret: z.string().optional().describe("Of a webhook that is new. It is shown this once."),
+    ...unavailableTools,
   })
   .meta({ id: "WatchdogSaved" });
 

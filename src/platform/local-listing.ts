@@ -31,7 +31,8 @@ export function toEntry(path: string, stats: Stats): FileEntry {
     name: nameOf(path),
     directory,
     size: directory ? 0 : stats.size,
-    modifiedAt: stats.mtime,
+    // Node.js rounds it to milliseconds and Bun cuts it off, and both may look at the same file.
+    modifiedAt: new Date(Math.floor(stats.mtimeMs)),
   };
 }
 

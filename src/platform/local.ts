@@ -21,6 +21,7 @@ import type { Platform, UpstreamFetch } from "../core/platform.ts";
 import { createRedaction } from "../core/redaction.ts";
 import type { Store } from "../core/store.ts";
 import { type CommandMark, createCommandMark } from "./local-commands.ts";
+import { digest } from "./local-digest.ts";
 import type { LocalFetchOptions } from "./local-fetch.ts";
 import { createReadHtml } from "./local-html.ts";
 import { createLineWriter } from "./local-log.ts";
@@ -89,6 +90,7 @@ export async function createLocalPlatform(config: Config, service: Service): Pro
     platform: {
       ...{ runtime: config.runtime, background, now, log, redaction, secret },
       ...agentHome,
+      digest,
       disk: () => checkRoom(dataDir),
       pdf: createReadPdf(),
       html: createReadHtml(),

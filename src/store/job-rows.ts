@@ -1,13 +1,14 @@
 /** Rows of jobs <-> the core's words. Pure. */
 import type { InValue, Row } from "@libsql/client/web";
 import type { Plan } from "../core/automation.ts";
-import type { Job, JobChange, JobSpec, Schedule } from "../core/jobs.ts";
+import type { DueJob, Job, JobChange, JobSpec, Schedule } from "../core/jobs.ts";
 import { toStorable, toStorableJson } from "./text.ts";
 
-export const JOB_COLUMNS = `id, owner, kind, name, command, session, agent_name, provider, model, sealed_key, allowed_tools,
-  approval, webhook_url, sealed_webhook_secret, budget, overlap, max_runs, schedule, misfire, repeat_after_crash, target,
-  interval_ms, debounce_ms, cooldown_ms, check_state, last_checked_at, last_fired_at, last_error, status, reason, runs_made,
-  failures, tokens, money, last_run_at, last_fate, next_at, created_at, updated_at`;
+export const DUE_JOB_COLUMNS = `id, owner, kind, status, agent_name, allowed_tools, overlap, max_runs, runs_made, schedule,
+  misfire, target, interval_ms, debounce_ms, cooldown_ms, check_state, last_checked_at, last_fired_at, last_error, next_at`;
+export const JOB_COLUMNS = `${DUE_JOB_COLUMNS}, name, command, session, provider, model, sealed_key, approval, webhook_url,
+  sealed_webhook_secret, budget, repeat_after_crash, reason, failures, tokens, money, last_run_at, last_fate, created_at,
+  updated_at`;
 
 type Columns = Record<string, InValue>;
 
@@ -67,31 +68,20 @@ export function watchColumns({
   };
 }
 
-export function toJob(row: Row): Job {
-  const text = (name: string) => row[name] as string | null;
-  const parsed = <T>(name: string) => (row[name] === null ? null : (JSON.parse(row[name] as string) as T));
-  const target = parsed<Record<string, unknown>>("target");
+export function toDueJob(row: Row): DueJob {
+  const target = parsed<Record<string, unknown>>(row.target);
   return {
     id: row.id as string,
     owner: row.owner as string,
     kind: row.kind as Job["kind"],
-    name: row.name as string,
-    command: row.command as string,
-    session: row.session as string,
-    agentName: text("agent_name"),
-    provider: text("provider"),
-    model: text("model"),
-    sealedKey: text("sealed_key"),
-    allowedTools: parsed<string[]>("allowed_tools"),
-    approval: row.approval as Job["approval"],
-    webhookUrl: text("webhook_url"),
-    sealedWebhookSecret: text("sealed_webhook_secret"),
-    budget: parsed<Job["budget"]>("budget") ?? {},
+    status: row.status as Job["status"],
+    agentName: row.agent_name as string | null,
+    allowedTools: parsed(row.allowed_tools),
     overlap: row.overlap as Job["overlap"],
     maxRuns: row.max_runs as number | null,
-    schedule: toSchedule(parsed("schedule")),
+    runsMade: row.runs_made as number,
+    schedule: toSchedule(parsed(row.schedule)),
     misfire: row.misfire as Job["misfire"],
-    repeatAfterCrash: row.repeat_after_crash === 1,
     watch: target && {
       target,
       intervalMs: row.interval_ms as number,
@@ -99,22 +89,42 @@ export function toJob(row: Row): Job {
       cooldownMs: row.cooldown_ms as number,
     },
     watchState: {
-      state: parsed("check_state"),
+      state: parsed(row.check_state),
       lastCheckedAt: toTime(row.last_checked_at),
       lastFiredAt: toTime(row.last_fired_at),
-      lastError: text("last_error"),
+      lastError: row.last_error as string | null,
     },
-    status: row.status as Job["status"],
+    nextAt: toTime(row.next_at),
+  };
+}
+
+export function toJob(row: Row): Job {
+  const text = (name: string) => row[name] as string | null;
+  return {
+    ...toDueJob(row),
+    name: row.name as string,
+    command: row.command as string,
+    session: row.session as string,
+    provider: text("provider"),
+    model: text("model"),
+    sealedKey: text("sealed_key"),
+    approval: row.approval as Job["approval"],
+    webhookUrl: text("webhook_url"),
+    sealedWebhookSecret: text("sealed_webhook_secret"),
+    budget: parsed(row.budget) ?? {},
+    repeatAfterCrash: row.repeat_after_crash === 1,
     reason: text("reason"),
-    runsMade: row.runs_made as number,
     failures: row.failures as number,
     spent: { tokens: row.tokens as number, money: row.money as number },
     lastRunAt: toTime(row.last_run_at),
     lastFate: row.last_fate as Job["lastFate"],
-    nextAt: toTime(row.next_at),
     createdAt: new Date(row.created_at as number),
     updatedAt: new Date(row.updated_at as number),
   };
+}
+
+function parsed<T>(json: unknown): T | null {
+  return json === null ? null : (JSON.parse(json as string) as T);
 }
 
 /** JSON has no dates. */

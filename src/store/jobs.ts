@@ -5,11 +5,11 @@ import { createId } from "../core/id.ts";
 import { AppError } from "../errors.ts";
 import { fromTimeCursor, toCursor } from "./cursor.ts";
 import { isConstraint } from "./faults.ts";
-import { JOB_COLUMNS, jobColumns, toJob, watchColumns } from "./job-rows.ts";
+import { DUE_JOB_COLUMNS, JOB_COLUMNS, jobColumns, toDueJob, toJob, watchColumns } from "./job-rows.ts";
 import { insertOccurrence, isOpen } from "./occurrence-rows.ts";
 import { PRUNE } from "./occurrences.ts";
 import type { Reader } from "./reader.ts";
-import { isStorable } from "./text.ts";
+import { isStorable, toStorableJson } from "./text.ts";
 import type { WriteQueue } from "./write-queue.ts";
 
 /** Jobs of one owner that are not done. */
@@ -27,10 +27,15 @@ const DELETE = "DELETE FROM jobs WHERE id = ? AND owner = ? AND kind = ?";
 const CLAIM = `UPDATE jobs SET claimed_by = ?, claim_until = ? WHERE id IN
   (SELECT id FROM jobs WHERE kind = ? AND status = 'active' AND next_at <= ?
     AND (claim_until IS NULL OR claim_until <= ?) ORDER BY next_at LIMIT ?)
-  RETURNING ${JOB_COLUMNS}`;
+  RETURNING ${DUE_JOB_COLUMNS}`;
 /** Of those that were to be written the ones that were. */
 const RUNS_AMONG = `SELECT count(*) FROM occurrences WHERE job_id = jobs.id
   AND scheduled_at IN (SELECT value FROM json_each(?)) AND run_id IN (SELECT value FROM json_each(?))`;
+const REST = `UPDATE jobs SET next_at = look.next_at, claimed_by = NULL, claim_until = NULL,
+    last_checked_at = look.checked_at, last_fired_at = look.fired_at, last_error = look.error
+  FROM (SELECT value ->> 0 AS id, value ->> 1 AS next_at, value ->> 2 AS checked_at, value ->> 3 AS fired_at,
+    value ->> 4 AS error FROM json_each(?)) AS look
+  WHERE jobs.id = look.id AND claimed_by = ?`;
 /** Asked first on the reading side: nearly always nothing is due, and nothing has to be written. */
 const DUE = "SELECT 1 FROM jobs WHERE kind = ? AND status = 'active' AND next_at <= ? LIMIT 1";
 
@@ -80,7 +85,11 @@ export function createJobs(reader: Reader, writer: WriteQueue, now: () => Date):
         ...jobColumns(change),
         ...{ updated_at: now().getTime(), claimed_by: null, claim_until: null },
       };
-      const set = Object.keys(columns).map((name) => `${name} = ?`);
+      // One that has ended meanwhile stays without: the same again is then a new one.
+      const unlessDone = (name: string) => name === "fingerprint" && change.status === undefined;
+      const set = Object.keys(columns).map((name) =>
+        unlessDone(name) ? `${name} = CASE status WHEN 'done' THEN NULL ELSE ? END` : `${name} = ?`,
+      );
       const sql = `UPDATE jobs SET ${set.join(", ")} WHERE id = ? AND owner = ? AND kind = ? RETURNING ${JOB_COLUMNS}`;
       try {
         const [changed] = await writer.batch([{ sql, args: [...Object.values(columns), id, owner, kind] }]);
@@ -107,7 +116,7 @@ export function createJobs(reader: Reader, writer: WriteQueue, now: () => Date):
       const [claimed] = await writer.batch([
         { sql: CLAIM, args: [claim, until.getTime(), kind, time, time, limit] },
       ]);
-      const jobs = (claimed?.rows ?? []).map(toJob);
+      const jobs = (claimed?.rows ?? []).map(toDueJob);
       return jobs.sort((a, b) => (a.nextAt?.getTime() ?? 0) - (b.nextAt?.getTime() ?? 0));
     },
 
@@ -124,11 +133,13 @@ export function createJobs(reader: Reader, writer: WriteQueue, now: () => Date):
         insertOccurrence(record, { ...mine, onlyNew: record.trigger === "schedule" }),
       );
       const runs = records.filter(isOpen);
-      const times = JSON.stringify(runs.map(({ scheduledAt }) => scheduledAt.getTime()));
-      const runIds = JSON.stringify(runs.map(({ runId }) => runId));
+      const counted: string[] = [];
       // A look that has found nothing is by far the most frequent.
-      const counted = runs.length > 0 ? [times, runIds] : [];
-      if (runs.length > 0) set.unshift(`runs_made = runs_made + (${RUNS_AMONG})`);
+      if (runs.length > 0) {
+        set.unshift(`runs_made = runs_made + (${RUNS_AMONG})`);
+        counted.push(JSON.stringify(runs.map(({ scheduledAt }) => scheduledAt.getTime())));
+        counted.push(JSON.stringify(runs.map(({ runId }) => runId)));
+      }
       statements.push({
         sql: `UPDATE jobs SET ${set.join(", ")} WHERE id = ? AND claimed_by = ?`,
         args: [...counted, ...Object.values(columns), jobId, claim],
@@ -138,6 +149,19 @@ export function createJobs(reader: Reader, writer: WriteQueue, now: () => Date):
       const results = await writer.batch(statements);
       if (results[records.length]?.rowsAffected !== 1) return null;
       return records.filter((_, i) => results[i]?.rowsAffected === 1);
+    },
+
+    async rest(claim, looks) {
+      const rows = looks.map(({ id, nextAt, lastCheckedAt, lastFiredAt, lastError }) => [
+        ...[
+          id,
+          nextAt.getTime(),
+          lastCheckedAt?.getTime() ?? null,
+          lastFiredAt?.getTime() ?? null,
+          lastError,
+        ],
+      ]);
+      await writer.batch([{ sql: REST, args: [toStorableJson(rows), claim] }]);
     },
   };
 }

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Runs } from "../core/run.ts";
 import { defineTool, type Tool } from "../core/tool.ts";
 import { EXPECT_ON, type Watcher } from "../core/watch.ts";
-import { answer } from "./result.ts";
+import { answer, refusal } from "./result.ts";
 
 /** Characters. */
 const ACTION_LIMIT = 20_000;
@@ -17,11 +17,11 @@ export function createWatch(watcher: Pick<Watcher, "create">, runs: Pick<Runs, "
       "Has a task done each time that something happens: files below a directory are made, changed or deleted, or a url's " +
       "answer or a command's output changes or is as expected. Give exactly one of directory, url and command. The task is " +
       "done in a run of its own in which nobody can be asked; action has to say everything, since that run knows nothing " +
-      "of this conversation, and allowed_tools has to name what it needs beyond reading.",
+      "of this conversation, and allowed_tools has to name those of your own tools that it needs beyond reading.",
     args: z.strictObject({
       action: z.string().trim().min(1).max(ACTION_LIMIT).describe("What is to be done, in full."),
       name: z.string().trim().min(1).max(200).optional(),
-      directory: z.string().max(4_096).optional().describe("Of the workspace."),
+      directory: z.string().min(1).max(4_096).optional().describe("Of the workspace; `.` is all of it."),
       pattern: z.string().max(500).optional().describe("A glob that narrows the directory."),
       url: z.string().max(2_000).optional(),
       command: z
@@ -57,12 +57,17 @@ export function createWatch(watcher: Pick<Watcher, "create">, runs: Pick<Runs, "
     risk: "write",
     consent: "ask",
     async run({ action, name, allowed_tools, max_runs, ...watched }, { owner, runId }) {
-      // The key that this run has goes along, and so does what it belongs to.
       const run = await runs.get(owner, runId);
-      const provider = run?.spec.provider;
-      const model = run?.spec.request.model;
-      const source = { sealedKey: run?.sealedKey ?? undefined };
-      const job = { command: action, name, allowed_tools, max_runs, provider, model };
+      if (!run) return refusal("Not watching: this conversation is not kept, so nobody could say who asked.");
+      // The key that this run has goes along, and so does what it belongs to: its model, its agent, its tools.
+      const { provider, agent, tools, request, callersKey } = run.spec;
+      if (callersKey && run.sealedKey === null)
+        return refusal(
+          "Not watching: the user's provider key cannot be kept for later, since the server has no secret to encrypt it under. Somebody has to set SECRET_KEY.",
+        );
+      const belongs = { provider, model: request.model, agent_name: agent ?? undefined };
+      const job = { command: action, name, allowed_tools, max_runs, ...belongs };
+      const source = { sealedKey: run.sealedKey ?? undefined, within: tools };
       const { job: made, created } = await watcher.create(owner, { ...watched, job }, source);
       return answer(
         created

@@ -31,8 +31,7 @@ test("1,000 that were made at once are looked at over the whole minute", () => {
     const at = nextLook(`wdg_${crypto.randomUUID()}`, NOW, 60_000).getTime();
     counts.set(at, (counts.get(at) ?? 0) + 1);
   }
-  // Whole seconds, so that those of one are claimed together.
-  expect(counts.size).toBeLessThanOrEqual(60);
-  expect(counts.size).toBeGreaterThan(50);
-  expect(Math.max(...counts.values())).toBeLessThan(50);
+  // Every other second, so that those of one are claimed together.
+  expect(counts.size).toBe(30);
+  expect(Math.max(...counts.values())).toBeLessThan(75);
 });

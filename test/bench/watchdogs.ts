@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { parseConfig } from "../../src/config.ts";
 import type { Platform } from "../../src/core/platform.ts";
 import { createClient } from "../../src/platform/local-database.ts";
+import { digest } from "../../src/platform/local-digest.ts";
 import { createVirtualWorkspace } from "../../src/platform/virtual-workspace.ts";
 import { createServices } from "../../src/services.ts";
 import { openFileDatabase } from "../../src/store/database.ts";
@@ -50,6 +51,7 @@ const perSecond: number[] = [];
 const platform: Platform = {
   // Nothing happens by itself: the bench says when it is time.
   runtime: "workerd",
+  digest,
   files: (owner) => createVirtualWorkspace(store.files, owner),
   async fetch() {
     asked += 1;

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Metrics } from "../../src/core/metrics.ts";
+import { AppError } from "../../src/errors.ts";
+import { createCron } from "../http/cron-service.ts";
 import { createHome, createService } from "../http/service.ts";
 import { scriptedModel } from "../scripted-model.ts";
 
@@ -44,5 +46,48 @@ describe("metrics", () => {
     expect(text).not.toContain("a-secret-wish");
     await service.close();
     await home.close();
+  });
+
+  test("jobs and watchdogs are counted with what has become of them, and how late the tick was", async () => {
+    const cron = await createCron();
+    const answers = ["as before", "as before", "new", new AppError("unreachable", "It is down.")];
+    const fetch = async () => {
+      const answer = answers.shift();
+      if (typeof answer !== "string") throw answer;
+      return new Response(answer);
+    };
+    await cron.serve([{ text: "done" }, { text: "done" }], { fetch });
+    await cron.create({ command: "look around", interval_minutes: 4, max_runs: 1 });
+    const body = { action: "see to it", url: "https://host.example/", interval_seconds: 60 };
+    expect((await cron.service.post("/api/watchdog", body)).status).toBe(201);
+    const counts = async () => {
+      const text = await (await cron.service.request("/metrics")).text();
+      const series = text.split("\n").filter((line) => line.startsWith("dragoman_automation_"));
+      return Object.fromEntries(series.map((line) => line.replace("dragoman_automation_", "").split(" ")));
+    };
+    await cron.tickAt(0);
+    expect(await counts()).toEqual({
+      'jobs_claimed_total{kind="watchdog"}': "1",
+      'checks_total{outcome="quiet"}': "1",
+      lag_seconds: "0",
+    });
+    await cron.tickAt(60_000);
+    await cron.tickAt(120_000);
+    await cron.until(async () => 'occurrences_total{fate="ran"}' in (await counts()));
+    await cron.tickAt(243_500);
+    await cron.until(async () => (await counts())['occurrences_total{fate="ran"}'] === "2");
+    const { lag_seconds: lag, ...counted } = await counts();
+    expect(counted).toEqual({
+      'jobs_claimed_total{kind="cron"}': "1",
+      'jobs_claimed_total{kind="watchdog"}': "4",
+      'checks_total{outcome="quiet"}': "2",
+      'checks_total{outcome="fired"}': "1",
+      'checks_total{outcome="failed"}': "1",
+      'runs_started_total{kind="cron"}': "1",
+      'runs_started_total{kind="watchdog"}': "1",
+      'occurrences_total{fate="ran"}': "2",
+    });
+    expect(Number(lag)).toBeGreaterThanOrEqual(3.5);
+    await cron.close();
   });
 });

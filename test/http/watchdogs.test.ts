@@ -362,6 +362,7 @@ describe("a watchdog", () => {
   test.each([
     [{ directory: "../etc" }, "directory"],
     [{ directory: "/etc" }, "directory"],
+    [{ directory: "" }, "directory"],
     [{ directory: ".", url: "https://example.com" }, "url"],
     [{}, "directory"],
     [{ url: "ftp://example.com" }, "url"],

@@ -12,6 +12,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -32,6 +33,18 @@ workspaceContract("a folder of the host", async () => {
     workspace: createLocalWorkspace(join(folder, "work")),
     dispose: async () => rmSync(folder, { recursive: true, force: true }),
   };
+});
+
+test("a file's time is cut to milliseconds, by whichever runtime looks", async () => {
+  const folder = temporary();
+  try {
+    writeFileSync(join(folder, "a"), "");
+    utimesSync(join(folder, "a"), 1_795_280_888.1217, 1_795_280_888.1217);
+    const { modifiedAt } = await createLocalWorkspace(folder).stat("a");
+    expect(modifiedAt.getTime()).toBe(1_795_280_888_121);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 describe("links and other things that only a host has", () => {

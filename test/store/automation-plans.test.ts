@@ -55,6 +55,7 @@ test("every statement finds its rows by an index, and those of a tick by the ind
   const look = { holder: "me", at: NOW };
   const left = newOccurrence({ scheduledAt: later(-MINUTE), fate: "skipped", runId: null });
   await jobs.settle(job.id, "a", { records: [newOccurrence(), left], nextAt: NOW, done: null }, look);
+  await jobs.rest("a", [{ id: job.id, nextAt: NOW, lastCheckedAt: NOW, lastFiredAt: null, lastError: null }]);
   const key = { jobId: job.id, scheduledAt: NOW };
   await occurrences.look({ now: NOW, until: until, limit: 5, queued: true });
   await occurrences.open([job.id]);

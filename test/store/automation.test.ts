@@ -54,6 +54,36 @@ describe.each(BACKENDS.filter(({ available }) => available))("on $name", ({ crea
     return { job, key: { jobId: job.id, scheduledAt: NOW } };
   };
 
+  test("R3: looks that found nothing end their own claims alone, and leave the rest of a job as it is", async () => {
+    const [first, second, other] = await Promise.all(["f", "g", "h"].map((each) => make({}, NOW, each)));
+    if (!first || !second || !other) throw new Error("There are three.");
+    await claim("a", NOW, 3);
+    await store.jobs.update(ann, "cron", other.id, { name: "changed meanwhile" });
+    const looked = { lastCheckedAt: NOW, lastFiredAt: null, lastError: null };
+    await store.jobs.rest("a", [
+      { ...looked, id: first.id, nextAt: later(MINUTE) },
+      { ...looked, id: second.id, nextAt: later(DAY), lastFiredAt: later(-DAY), lastError: '7\0\ud800 "é' },
+      { ...looked, id: other.id, nextAt: later(DAY) },
+    ]);
+    const jobs = await Promise.all([first, second, other].map(({ id }) => store.jobs.get(ann, "cron", id)));
+    expect(jobs).toEqual([
+      { ...first, nextAt: later(MINUTE), watchState: { ...first.watchState, ...looked } },
+      {
+        ...second,
+        nextAt: later(DAY),
+        watchState: {
+          ...{ ...second.watchState, ...looked },
+          ...{ lastFiredAt: later(-DAY), lastError: '7\ufffd "é' },
+        },
+      },
+      { ...other, name: "changed meanwhile" },
+    ]);
+    expect((await claim("b", later(MINUTE))).map(({ id }) => id).sort()).toEqual([first.id, other.id].sort());
+    // By now they are another's.
+    await store.jobs.rest("a", [{ ...looked, id: first.id, nextAt: later(DAY) }]);
+    expect((await store.jobs.get(ann, "cron", first.id))?.nextAt).toEqual(later(MINUTE));
+  });
+
   test("keeps all that a job is, and the same one again is the first", async () => {
     const spec = newSpec({
       ...{ session: "ses_1", agentName: "a", provider: "openai", model: "m", sealedKey: "k", maxRuns: 3 },
@@ -75,6 +105,17 @@ describe.each(BACKENDS.filter(({ available }) => available))("on $name", ({ crea
       name: "x",
       session: "ses_1",
     });
+  });
+
+  test("a change that comes as a job ends does not keep the same from being made anew", async () => {
+    const ended = await make({ name: "ends" }, NOW, "twin");
+    await store.jobs.update(ann, "cron", ended.id, { status: "done", fingerprint: null });
+    await store.jobs.update(ann, "cron", ended.id, { name: "renamed", fingerprint: "twin" });
+    const again = await store.jobs.create(ann, newSpec({ name: "ends" }), {
+      fingerprint: "twin",
+      nextAt: NOW,
+    });
+    expect(again.created).toBe(true);
   });
 
   test("lists newest first, in pages", async () => {

@@ -52,7 +52,8 @@ export const SERVICE_ROUTES = [
     path: "/metrics",
     tag: "Service",
     summary: "What goes on",
-    description: "Counts and durations of requests, runs and tokens since the process began, for Prometheus.",
+    description:
+      "Counts and durations of requests, runs, tokens, jobs and looks of watchdogs since the process began, for Prometheus.",
     family: "api",
     replies: { 200: { description: "In Prometheus's text format.", text: "text/plain" } },
   },
