@@ -24,6 +24,8 @@ beforeAll(async () => {
   const env = {
     SESSION_WAIT: "0",
     ALLOW_AUTO_APPROVE: "1",
+    // Nobody is there to be asked again.
+    UPSTREAM_RETRIES: "0",
     ANTHROPIC_API_KEY: "sk-ant-x",
     GROQ_API_KEY: "gsk_x",
   };
