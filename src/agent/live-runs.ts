@@ -113,10 +113,9 @@ export class LiveRuns {
       }
       return live.close;
     } finally {
-      live.shown.over = true;
+      live.shown.end();
       if (this.#live.get(live.runId) === live) this.#live.delete(live.runId);
       begin(live.close);
-      live.shown.end();
       if (!this.#live.has(live.runId)) this.#pulse.end(live.runId, this.size === 0);
       // Somebody may have decided while the run was still at the calls decided before.
       if (live.close?.outcome === "paused" && !this.#releasing) await this.goOn(live.owner, live.runId);

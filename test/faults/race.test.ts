@@ -147,7 +147,9 @@ async function judge(race: Race, database: SharedDatabase, upstream: Upstream): 
     expect([
       what,
       answer.status,
-      STATUSES[what]?.includes(answer.status) || isBusy(answer) || answer.body,
+      STATUSES[what]?.includes(answer.status) ||
+        (database.kind === "server" && isBusy(answer)) ||
+        answer.body,
     ]).toEqual([...[what, answer.status, true]]);
   let run = await services[1]!.settled(runId);
   if (run.status === "paused") {

@@ -18,12 +18,16 @@ describe.each(BACKENDS.filter(({ available }) => available))("the write queue on
   let sizes: number[];
   /** Thrown in place of the next transaction, once. */
   let fault: Error | undefined;
+  /** What the next transactions wait for. */
+  let gate: Promise<void> | undefined;
+  let openQueue: (more?: { requestBound?: boolean; patienceMs?: number }) => WriteQueue;
 
   beforeEach(async () => {
     backend = await create();
     database = await backend.open();
     sizes = [];
     fault = undefined;
+    gate = undefined;
     const { batch } = database.write;
     const write = new Proxy(database.write, {
       get(target, name) {
@@ -36,11 +40,14 @@ describe.each(BACKENDS.filter(({ available }) => available))("the write queue on
           const thrown = fault;
           fault = undefined;
           if (thrown) throw thrown;
+          await gate;
           return batch.apply(target, args);
         };
       },
     });
-    queue = new WriteQueue({ ...database, write });
+    openQueue = ({ requestBound, patienceMs } = {}) =>
+      new WriteQueue({ ...database, write, requestBound }, patienceMs);
+    queue = openQueue();
     await queue.batch(["CREATE TABLE things (id integer PRIMARY KEY, word text NOT NULL)"]);
     sizes.length = 0;
   });
@@ -113,6 +120,39 @@ describe.each(BACKENDS.filter(({ available }) => available))("the write queue on
     await Promise.all([queue.batch([insert(1)]), queue.batch([insert(2)])]);
     expect(sizes).toEqual([2, 2]);
     expect(await ids()).toEqual([1, 2]);
+  });
+
+  test("R8: one that has waited for too long is refused, and nothing of it is stored", async () => {
+    const impatient = openQueue({ patienceMs: 20 });
+    let open = () => {};
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const first = impatient.batch([insert(1)]);
+    while (sizes.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    const second = impatient.batch([insert(2)]);
+    const refused = expect(second).rejects.toMatchObject({ code: "unavailable", retryAfter: 1 });
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    open();
+    await first;
+    await refused;
+    expect(sizes).toEqual([1]);
+    expect(await ids()).toEqual([1]);
+  });
+
+  test("where a connection belongs to a request, each is sent alone, one at a time and in order", async () => {
+    const bound = openQueue({ requestBound: true });
+    let open = () => {};
+    gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    const all = [1, 2, 3].map((id) => bound.batch([insert(id), insert(id + 10)]));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(sizes).toEqual([2]);
+    open();
+    await Promise.all(all);
+    expect(sizes).toEqual([2, 2, 2]);
+    expect(await ids()).toEqual([1, 2, 3, 11, 12, 13]);
   });
 
   test("long ones do not share", async () => {
